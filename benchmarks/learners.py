@@ -277,9 +277,8 @@ def timings() -> Iterator[Figure]:
         for errors in narrow:
             np.greater.outer(errors, errors)
 
-    held = np.full(1000, 64)
     outer = fastest(compare)
-    duels = fastest(lambda: Duels(loss=1, gain=1).tally(mistakes, held))
+    duels = fastest(lambda: Duels(loss=1, gain=1).verdict.tally(mistakes))
     title = "cut-off, 2^32 points, n=1000, m=256: fit / np.sort"
     yield Figure(title, fit / sort, 30, f"{fit:.3f} s")
     title = "sign score, 729 rules, n=1000 / comparisons"

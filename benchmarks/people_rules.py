@@ -17,10 +17,13 @@ import numpy as np
 
 from people_tables import TABLES
 from quorate.concepts import ConceptClass, FiniteTable, Thresholds
+from quorate.core.people import People
+from quorate.core.questions.lines import opened_line
+from quorate.core.sealed import opened
 from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner, ThresholdLearner
 from quorate.learners.scores import CappedRegret, Duels, Mistakes
-from quorate.learners.scores.base import MistakeLine, MistakeTable
+from quorate.learners.scores.base import Along, MistakeLine, MistakeTable
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -176,7 +179,7 @@ def without_privacy(users: UserData) -> float:
     total = line.events.total()
     best = np.flatnonzero(total == total.min())
     piece = best[len(best) // 2]
-    return int(line.starts[piece]) + int(line.lengths[piece]) // 2
+    return int(line.events.starts[piece]) + int(line.events.lengths[piece]) // 2
 
 
 @dataclass
@@ -223,9 +226,9 @@ def cut_off_runs(world: CutOffWorld, n: int, runs: int, *, rivals: bool) -> Exce
         result.add("auto", excess(fitted.threshold_))
         result.add("open", excess(without_privacy(users)))
         if fitted.algorithm_.name == "two_stages" and n <= 1000:
-            line = MistakeLine(concepts=CUT_OFFS, users=users)
-            piece = np.searchsorted(line.starts, np.uint64(fitted.index_), side="right") - 1
-            losses = CappedRegret().losses_on_line(line)
+            walk = People(users, Relation.REPLACE).walk(Along(CUT_OFFS))
+            lengths, losses = opened_line(CappedRegret().losses_along(walk))
+            piece = np.searchsorted(np.cumsum(lengths), np.uint64(fitted.index_), side="right")
             result.add_stated(fitted, losses, int(piece), CappedRegret())
         if rivals:
             records = int(np.bincount(np.diff(users.offsets)).argmax())
@@ -341,7 +344,8 @@ def rules_of_people(report, runs: int) -> None:
                     if way == "auto":
                         ways.add(rule.algorithm_.name)
                         score = JUDGED_BY[rule.algorithm_.name]
-                        losses = score.losses_of_table(MistakeTable(concepts=concepts, users=some))
+                        asked = People(some, Relation.REPLACE)
+                        losses = opened(score.losses_over(asked, concepts))
                         choices.add_stated(rule, losses, rule.index_, score)
             kept.append(choices.kept)
             tight.append(choices.tight)

@@ -10,9 +10,14 @@ import numpy as np
 from quorate.accounting.account import Account
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.concepts import FiniteTable, Thresholds
+from quorate.core.people import People
+from quorate.core.questions.lines import opened_line
 from quorate.guarantees import Guarantee, Relation
 from quorate.learners import selection
+from quorate.learners.scores import Crossing
+from quorate.learners.scores.base import Along
 from quorate.users import UserData
+from sealing import numbers_of
 
 RELATIONS = (Relation.REPLACE, Relation.ADD_REMOVE)
 
@@ -47,6 +52,49 @@ def people(held) -> UserData:
     return UserData.from_arrays(x, y, users=np.array(ids, dtype=str))
 
 
+def asked(data, relation=Relation.REPLACE) -> People:
+    """Return users as whoever fits gets them."""
+    return People(data, relation)
+
+
+def table_losses(score, concepts, data, relation=Relation.REPLACE):
+    """Return the losses of a finite class, in the open."""
+    of = score.losses_of_rates if isinstance(score, Crossing) else score.losses_over
+    return numbers_of(of(People(data, relation), concepts))
+
+
+def line_losses(score, concepts, data, relation=Relation.REPLACE):
+    """Return lengths and losses of the pieces of a line, in the open."""
+    return opened_line(score.losses_along(People(data, relation).walk(Along(concepts))))
+
+
+def all_losses(score, concepts, data):
+    """Return the losses of all hypotheses of a line that is short enough to list them."""
+    lengths, losses = line_losses(score, concepts, data)
+    return np.repeat(losses, lengths.astype(int))
+
+
+class GivenMistakes:
+    """A class of rules that makes the mistakes which somebody made up."""
+
+    n_features = 1
+
+    def __init__(self, mistakes):
+        self.given = np.asarray(mistakes)
+        self.size = self.given.shape[1]
+
+    def mistakes_in_batches(self, users):
+        """Yield all of them."""
+        yield slice(0, users.n_users), self.given
+
+
+def losses_of(score, mistakes, held, relation=Relation.REPLACE):
+    """Return the losses for users who hold so many records and make these mistakes."""
+    offsets = np.cumsum([0, *np.asarray(held, dtype=int)])
+    data = UserData(np.zeros((offsets[-1], 1)), np.zeros(offsets[-1]), offsets=offsets)
+    return table_losses(score, GivenMistakes(mistakes), data, relation)
+
+
 def audit(choose, relation, *, epsilon=1.0, n_users=2, records=HOLDINGS, thorough=True, **limits):
     """Audit ``choose(people)``, a program that draws ambient noise, on all neighbours.
 
@@ -77,7 +125,8 @@ def audit_score(score, relation, *, concepts=LABELINGS, epsilon=1.0, **limits):
 
     def choose(data):
         account = Account.open(epsilon=epsilon, relation=relation)
-        return selection.choose_by_score(concepts, data, score, account=account, random_state=0)
+        asked = People(data, relation)
+        return selection.choose_by_score(concepts, asked, score, account=account, random_state=0)
 
     return audit(choose, relation, epsilon=epsilon, **limits)
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from quorate.core.moves import Moves
 from quorate.core.people import People
-from quorate.core.sealed import opened, opened_rows, seal
+from quorate.core.questions.lines import SealedLine
+from quorate.core.sealed import _KEY, opened, opened_rows, seal
 from quorate.guarantees import Relation
 from quorate.releases.user_releases import UserReleases
 
-__all__ = ["moved", "numbers_of", "rows_of", "start_run", "total_of"]
+__all__ = ["moved", "moved_line", "numbers_of", "rows_of", "start_run", "total_of"]
 
 
 def moved(numbers, by=1, *, squared=None, relation=Relation.REPLACE):
@@ -18,6 +19,12 @@ def moved(numbers, by=1, *, squared=None, relation=Relation.REPLACE):
     l1 = Fraction(by if squared is None else 0)
     square = Fraction(by) ** 2 if squared is None else squared
     return seal(np.asarray(numbers), Moves(l1, square, l1, l1), relation)
+
+
+def moved_line(starts, losses, size, by=1, *, relation=Relation.REPLACE):
+    """Seal losses along a line of which one user moves each by so much."""
+    moves = Moves.of_scores(by, coordinates=size, one_sided=False)
+    return SealedLine(_KEY, np.asarray(starts), np.asarray(losses), size, moves, relation, None)
 
 
 def total_of(people, statistic, grid, relation=Relation.REPLACE):

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.concepts import Direction, MistakeEvents, Thresholds
-from quorate.concepts.mistake_events import BestRanges, group_by_user
+from quorate.concepts.mistake_events import BestRanges
 from quorate.exceptions import ParameterError
+from quorate.users.grouping import group_by_user
 
 RECORD = st.tuples(st.integers(-1, 7), st.sampled_from([0, 1, 0, 1, 2]))
 PEOPLE = st.lists(st.lists(RECORD, max_size=8), max_size=5)

@@ -376,9 +376,7 @@ class TestRules:
             "CappedRegret",
             "ClippedDifference",
             "ClippedPairwise",
-            "Crossing",
             "Duels",
-            "KolmogorovSmirnov",
             "Mistakes",
             "MoreThan",
             "OwnBest",
@@ -395,7 +393,10 @@ class TestRules:
         concepts = RULES["thresholds"][0]
 
         def tally(users):
-            return score.tally(concepts.mistakes(users), users.record_counts())
+            if isinstance(score, scores_module.Duels | scores_module.ClippedPairwise):
+                return score.verdict.tally(concepts.mistakes(users))
+            found = score.judged(concepts.mistakes(users), users.record_counts())
+            return found.sum(axis=0)
 
         rest = tally(rule_people("thresholds", "one record").take(np.arange(1, N_USERS)))
         for first in FIRST:

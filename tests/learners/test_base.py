@@ -11,6 +11,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.auditing.replay import replay
 from quorate.concepts import Direction, FiniteTable, Thresholds
+from quorate.core.people import People
 from quorate.exceptions import (
     BudgetExceededError,
     NumericalFailure,
@@ -328,7 +329,8 @@ def test_a_custom_score_is_named_in_the_result():
 
 
 class TestHeldRecords:
-    PEOPLE = UserData(np.zeros((900, 1)), offsets=np.arange(0, 901, 3))
+    DATA = UserData(np.zeros((900, 1)), offsets=np.arange(0, 901, 3))
+    PEOPLE = People(DATA, Relation.REPLACE)
 
     def test_what_is_stated_costs_nothing(self):
         account = Account.open(epsilon=0.7)
@@ -342,7 +344,7 @@ class TestHeldRecords:
     def test_what_is_bought_is_paid_by_a_tenth_of_the_account_at_most(self, epsilon, relation):
         account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(0))
         held = HeldRecords.stated("auto", account)
-        held.buy(self.PEOPLE, (4, 8))
+        held.buy(People(self.DATA, relation), (4, 8))
         spent = Fraction(epsilon) - account.left
         assert 0 < spent <= Fraction(epsilon) / 10
         assert held.known is not None

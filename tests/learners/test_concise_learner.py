@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from quorate import UserData
+from quorate.accounting.account_parts import cut_by_draws
 from quorate.accounting.compose import price
 from quorate.concepts import Classifiers, Conjunctions, Intervals, Thresholds
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
+from quorate.learners import concise_learner
 from quorate.learners.concise_learner import ConciseLearner
 from quorate.noise import SeededNoise, use_noise
 
@@ -40,12 +41,18 @@ def test_where_nothing_fits_nothing_is_accepted():
     assert not fit(labels).accepted_
 
 
-def test_all_rounds_cost_epsilon_once_and_blocks_are_disjoint():
+def test_all_rounds_cost_epsilon_once_and_blocks_are_disjoint(monkeypatch):
+    blocks = []
+
+    def watched(*given, **named):
+        blocks.extend(cut_by_draws(*given, **named))
+        return blocks
+
+    monkeypatch.setattr(concise_learner, "cut_by_draws", watched)
     learner = fit(np.zeros(len(AGES), int))
     (event,) = learner.guarantee_.events
     assert price(event, delta=0.0, relation=Relation.REPLACE) == pytest.approx(2.0)
-    data = UserData.from_arrays(AGES, np.zeros(len(AGES)), users=range(len(AGES)))
-    keys = [part.keys() for block in learner._blocks(data) for part in block]
+    keys = [part._held_crowd().keys() for part in blocks]
     assert len(np.unique(np.concatenate(keys))) == sum(map(len, keys))
     assert sum(map(len, keys)) == learner.users_needed()
 
@@ -77,6 +84,7 @@ def test_models_of_a_caller_see_one_user_at_a_time_and_err_where_they_raise():
     from quorate.concepts import Classifiers
     from quorate.grid import Interval
     from quorate.learners.concise_learner import _Wrong
+    from quorate.users import UserData
 
     people = UserData.from_arrays([[1.0], [-1.0], [2.0], [3.0]], [1, 1, 1, 0], users=range(4))
     wrong = _Wrong(Classifiers([Moody()], features=1).concept(0), Interval(0.0, 1.0))

@@ -8,9 +8,10 @@ from quorate.concepts import Constant, Direction, Thresholds
 from quorate.guarantees import Relation
 from quorate.learners import cut_off_medians
 from quorate.learners.cut_off_medians import choose_by_median
+from quorate.learners.scores import MistakeLine
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from rule_worlds import CUT_OFFS, RELATIONS, audit, cut_people
+from rule_worlds import CUT_OFFS, RELATIONS, asked, audit, cut_people
 
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 EITHER = Thresholds(0, 1, direction=Direction.EITHER)
@@ -24,7 +25,7 @@ class TestMedian:
     ):
         def choose(data):
             account = Account.open(epsilon=1.0, relation=relation)
-            return choose_by_median(concepts, data, account=account)
+            return choose_by_median(concepts, asked(data, relation), account=account)
 
         found = audit(choose, relation)
         record_property("tightness", found.tightness)
@@ -39,13 +40,13 @@ class TestMedian:
 
         def choose(data):
             account = Account.open(epsilon=1.0, relation=relation)
-            return choose_by_median(CUT_OFFS, data, account=account, slack=True)
+            return choose_by_median(CUT_OFFS, asked(data, relation), account=account, slack=True)
 
         assert audit(choose, relation).holds
 
         def greedy(data):
             account = Account.open(epsilon=2.5, relation=relation)
-            return choose_by_median(CUT_OFFS, data, account=account, slack=True)
+            return choose_by_median(CUT_OFFS, asked(data, relation), account=account, slack=True)
 
         assert not audit(greedy, relation, epsilon=1.0, thorough=False).holds
 
@@ -56,14 +57,15 @@ class TestMedian:
 
     def test_slack_widens_what_a_user_is_content_with(self):
         concepts, data = Thresholds(0, 2**32), cut_people(500, n=20, m=64)
-        first, last = cut_off_medians._Hulls(concepts, False)(data)
-        wide_first, wide_last = cut_off_medians._Hulls(concepts, True)(data)
+        line = MistakeLine(concepts=concepts, users=data)
+        first, last = cut_off_medians._Hulls(concepts.size, False)(line).T
+        wide_first, wide_last = cut_off_medians._Hulls(concepts.size, True)(line).T
         assert np.all(wide_first < first)
         assert np.all(wide_last > last)
 
     def test_a_twin_without_the_second_half_of_the_budget_is_caught(self):
         def greedy(data):
-            return choose_by_median(CUT_OFFS, data, account=Account.open(epsilon=2.5))
+            return choose_by_median(CUT_OFFS, asked(data), account=Account.open(epsilon=2.5))
 
         assert not audit(greedy, Relation.REPLACE, epsilon=1.0, thorough=False).holds
 
@@ -72,7 +74,7 @@ class TestMedian:
         concepts = Thresholds(0, 2**32, direction=Direction.EITHER)
         data = cut_people(400, above=above)
         with use_noise(SeededNoise(1)):
-            index = choose_by_median(concepts, data, account=Account.open(epsilon=4.0))
+            index = choose_by_median(concepts, asked(data), account=Account.open(epsilon=4.0))
         rule = concepts.concept(index)
         assert rule.above is above
         assert abs(rule.cut - 400) < 60
@@ -90,22 +92,28 @@ class TestMedian:
         concepts = Thresholds(-(2**62), 2**62 - 1)
         data = cut_people(500, low=0, high=1000)
         with use_noise(SeededNoise(0)):
-            index = choose_by_median(concepts, data, account=Account.open(epsilon=4.0))
+            index = choose_by_median(concepts, asked(data), account=Account.open(epsilon=4.0))
         assert abs(concepts.cut_off(index) - 500) < 60
+
+
+def middles(concepts, data):
+    """Return where the middle of each user's records begins and ends."""
+    line = MistakeLine(concepts=concepts, users=data)
+    return cut_off_medians.Middles(concepts.size)(line).T + concepts.size // 2
 
 
 class TestMiddles:
     def test_the_place_follows_the_records_whatever_their_labels_say(self):
         concepts = Thresholds(0, 2**32)
         data = cut_people(-1, low=2**31, high=2**31 + 1000)
-        first, last = cut_off_medians.Middles(concepts)(data)
+        first, last = middles(concepts, data)
         assert np.all((first > 2**31) & (first <= last) & (last <= 2**31 + 1000))
         turned = UserData(data.X, 1.0 - data.y, offsets=data.offsets)
-        np.testing.assert_array_equal(cut_off_medians.Middles(concepts)(turned), (first, last))
+        np.testing.assert_array_equal(middles(concepts, turned), (first, last))
 
     def test_the_middle_is_from_a_quarter_to_three_quarters_of_the_own_records(self):
         x = np.array([[5.0], [9.0], [1.0], [7.0], [3.0], [40.0]])
         data = UserData(x, np.zeros(6), offsets=[0, 5, 5, 6])
-        first, last = cut_off_medians.Middles(Thresholds(0, 50))(data)
+        first, last = middles(Thresholds(0, 50), data)
         assert first.tolist() == [4, 0, 41]
         assert last.tolist() == [8, 51, 41]

@@ -11,11 +11,11 @@ from quorate.auditing import Cells, enumerate_runs
 from quorate.concepts import Thresholds
 from quorate.learners import PrivateThreshold, private_threshold
 from quorate.learners.private_threshold import median_in_range
-from quorate.learners.scores import MistakeLine
+from quorate.learners.scores.base import Along
 from quorate.learners.scores.more_than import separating_rate
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from rule_worlds import RELATIONS, audit
+from rule_worlds import RELATIONS, asked, audit
 
 
 def values(n, m, seed, cut=600, high=1000, noise=0.05):
@@ -28,20 +28,21 @@ def values(n, m, seed, cut=600, high=1000, noise=0.05):
 @pytest.mark.claim("L5: Lemma 5.1")
 class TestMedian:
     def test_it_splits_the_records_within_the_factor_of_lemma_51(self):
-        line = MistakeLine(concepts=Thresholds(0, 2**32), users=values(400, 8, 0))
+        data = values(400, 8, 0)
+        walk = asked(data).walk(Along(Thresholds(0, 2**32)))
         with use_noise(SeededNoise(0)):
             found = median_in_range(
-                line, first=0, last=2**32, mass=1.0, account=Account.open(epsilon=2.0)
+                walk, first=0, last=2**32, mass=1.0, account=Account.open(epsilon=2.0)
             )
-        share = np.mean(line.users.X[:, 0] < found)
+        share = np.mean(data.X[:, 0] < found)
         assert 1 / 3 <= share <= 2 / 3
 
     def test_a_narrow_range_is_respected(self):
-        line = MistakeLine(concepts=Thresholds(0, 999), users=values(50, 4, 0))
+        walk = asked(values(50, 4, 0)).walk(Along(Thresholds(0, 999)))
         for seed in range(20):
             with use_noise(SeededNoise(seed)):
                 found = median_in_range(
-                    line, first=300, last=303, mass=1e-3, account=Account.open(epsilon=0.1)
+                    walk, first=300, last=303, mass=1e-3, account=Account.open(epsilon=0.1)
                 )
             assert 300 <= found <= 303
 
@@ -64,18 +65,19 @@ class TestAsPrinted:
     @pytest.mark.parametrize(("first", "last"), [(0, 6), (2, 5), (3, 4)])
     @pytest.mark.parametrize("mass", [1e-3, 0.5, 1.0])
     def test_the_median_counts_what_lemma_51_counts(self, first, last, mass):
-        line = MistakeLine(concepts=Thresholds(0, 5), users=values(7, 4, 1, cut=3, high=6))
+        data = values(7, 4, 1, cut=3, high=6)
+        walk = asked(data).walk(Along(Thresholds(0, 5)))
         known = {"first": first, "last": last, "mass": mass}
 
         def law(**options):
             found = enumerate_runs(
                 lambda noise: median_in_range(
-                    line, account=Account.open(epsilon=1.3), **known, **options
+                    walk, account=Account.open(epsilon=1.3), **known, **options
                 )
             )
             return np.array([found.get(u, 0.0) for u in range(first, last + 1)])
 
-        expected = printed_law(line.users, epsilon=1.3, **known)
+        expected = printed_law(data, epsilon=1.3, **known)
         np.testing.assert_allclose(law(published=True), expected, atol=1e-9)
         if (first, last) == (0, 6):  # calibrated counts less
             assert np.abs(law() - expected).max() > 1e-3
@@ -83,8 +85,8 @@ class TestAsPrinted:
     def test_a_median_in_round_k_sees_as_many_records_as_lemma_51_keeps(self, monkeypatch):
         seen = []
 
-        def watch(line, **known):
-            seen.append(int(line.held.max()))
+        def watch(walk, **known):
+            seen.append(int(walk.people._held_crowd().record_counts().max()))
             return known["first"]
 
         monkeypatch.setattr(private_threshold, "median_in_range", watch)
@@ -104,7 +106,7 @@ class TestAsPrinted:
                 drawn.extend(values)
                 return super().discrete_laplace(values, scale=scale)
 
-        def first_cut_off(line, *, first, **_):
+        def first_cut_off(walk, *, first, **_):
             rounds.append(first)
             return first
 

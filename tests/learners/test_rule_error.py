@@ -17,13 +17,13 @@ from quorate.concepts import Direction, Thresholds
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Way
 from quorate.learners.scores import CappedRegret, Crossing, Duels, Mistakes
-from quorate.learners.scores.base import MistakeLine
 from quorate.learners.selection import rule_error
 from quorate.learners.stretched_line import Span, StretchedLine, most_copies
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from rule_worlds import line_losses
 
 LINE = 2**20
 ENUMERATED = 99
@@ -46,10 +46,11 @@ class Witness:
             self.people = mechanism.error_bound(0.05) / mechanism.sensitivity
             return best(mechanism, scores, **known)
 
-        def choose_along(mechanism, lengths, losses, **known):
-            size = int(np.sum(np.asarray(lengths, dtype=np.uint64)))
+        def choose_along(mechanism, lengths, *losses, **known):
+            plain = isinstance(lengths, np.ndarray)
+            size = int(np.sum(lengths.astype(np.uint64))) if plain else lengths.size
             self.people = mechanism.error_bound(size, 0.05) / mechanism.sensitivity
-            return ordered(mechanism, lengths, losses, **known)
+            return ordered(mechanism, lengths, *losses, **known)
 
         monkeypatch.setattr(ChooseBest, "release", choose)
         monkeypatch.setattr(ChooseOrdered, "release", choose_along)
@@ -182,9 +183,8 @@ class TestWhatIsUsual:
             data = people(450, 5, top=LINE, seed=seed)
             with use_noise(SeededNoise(seed)):
                 learner = ThresholdLearner(domain=(0, LINE), algorithm="two_stages").fit(data)
-            line = MistakeLine(concepts=Thresholds(0, LINE), users=data)
-            losses = score.losses_on_line(line)
-            piece = np.searchsorted(line.starts, np.uint64(learner.index_), side="right") - 1
+            lengths, losses = line_losses(score, Thresholds(0, LINE), data)
+            piece = np.searchsorted(np.cumsum(lengths), np.uint64(learner.index_), side="right")
             lost.append((losses[piece] - losses.min()) / score.sensitivity(Relation.REPLACE))
             stated.append(learner.error_.bound)
         assert np.mean(np.array(lost, dtype=float) <= stated) >= 0.9

@@ -6,10 +6,11 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.auditing import Cells
 from quorate.concepts import FiniteTable, Thresholds
+from quorate.learners.scores import MoreThan
 from quorate.learners.smallest_error_search import MinErrorSearch, choose_by_estimated_level
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from rule_worlds import CUT_OFFS, RELATIONS, audit
+from rule_worlds import CUT_OFFS, RELATIONS, asked, audit, table_losses
 
 RULES = FiniteTable(np.array([[0, 0, 1, 1], [0, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0]]))
 
@@ -37,7 +38,7 @@ class TestLemma45:
         for seed in range(40):
             data = noisy_people(n, m, error, seed)
             with use_noise(SeededNoise(seed)):
-                found = search.run(RULES, data, account=Account.open(epsilon=1.0))
+                found = search.run(RULES, asked(data), account=Account.open(epsilon=1.0))
             misses += abs(found - error) > alpha
         assert misses <= 16
 
@@ -52,10 +53,7 @@ class TestLemma45:
         for _ in range(search.rounds):
             guess = (lower + upper) / 2
             rate, share = search.step(guess)
-            from quorate.learners.scores import MistakeTable, MoreThan
-
-            table = MistakeTable(concepts=RULES, users=data)
-            fewest = MoreThan(rate=rate).losses_of_table(table).min()
+            fewest = table_losses(MoreThan(rate=rate), RULES, data).min()
             if fewest > share * 400:
                 upper = guess
             else:
@@ -88,7 +86,7 @@ class TestWholeSearches:
         def choose(data):
             return choose_by_estimated_level(
                 CUT_OFFS,
-                data,
+                asked(data, relation),
                 records=2,
                 excess=0.3,
                 published=False,
@@ -109,5 +107,5 @@ def test_rounds_together_never_cost_a_hair_more_than_was_paid(epsilon, alpha):
     users = UserData(np.zeros((4, 1)), np.zeros(4), offsets=np.arange(5))
     search = MinErrorSearch(alpha=alpha, records=1)
     account = Account.open(epsilon=epsilon, noise=SeededNoise(0))
-    search.run(Thresholds(0, 3), users, account=account)
+    search.run(Thresholds(0, 3), asked(users), account=account)
     assert 0 <= account.left < 1e-12 * epsilon

@@ -11,6 +11,8 @@ from quorate import UserData
 from quorate.accounting.account import Account
 from quorate.auditing import enumerate_runs
 from quorate.concepts import FiniteTable
+from quorate.core.people import People
+from quorate.guarantees import Relation
 from quorate.learners.scores import Surrogate
 from quorate.learners.selection import choose_by_score
 from quorate.planning.learner_bounds import counted_users
@@ -38,7 +40,11 @@ class TestTheorem34:
         def choose(noise):
             account = Account.open(epsilon=EPSILON)
             return choose_by_score(
-                FiniteTable(HYPOTHESES), data, score, account=account, published=published
+                FiniteTable(HYPOTHESES),
+                People(data, Relation.REPLACE),
+                score,
+                account=account,
+                published=published,
             )
 
         found = enumerate_runs(choose)

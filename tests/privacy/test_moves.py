@@ -17,6 +17,8 @@ from sklearn.base import clone
 from fitting_worlds import ROUTES
 from quorate.auditing.replay import _Forced, _Recording
 from quorate.concepts import Direction, Intervals, Thresholds
+from quorate.core.questions.ballots import SealedVotes, opened_votes
+from quorate.core.questions.lines import SealedLine, opened_line
 from quorate.core.sealed import Sealed
 from quorate.distributions import (
     Clip,
@@ -44,6 +46,7 @@ from quorate.mechanisms.sums import GaussianSum, NoisySearch, NoisySum
 from quorate.models import LogisticRegression, PrivateGridSearch
 from quorate.noise import use_noise
 from quorate.users import UserData
+from rule_worlds import losses_of
 from sealing import numbers_of
 
 GONE = Relation.ADD_REMOVE
@@ -116,6 +119,8 @@ def of_popular_keys(mechanism, one, other):
 
 def in_the_open(given):
     """Return what a mechanism is given, without its seal."""
+    if isinstance(given, SealedVotes):
+        return opened_votes(given)
     if not isinstance(given, Sealed):
         return given
     numbers = numbers_of(given)
@@ -142,7 +147,8 @@ def moves(monkeypatch):
         honest = getattr(kind, verb)
 
         def watched(self, *given, **named):
-            seen.append((self, measure, tuple(map(in_the_open, given))))
+            shown = opened_line(*given) if isinstance(given[0], SealedLine) else given
+            seen.append((self, measure, tuple(map(in_the_open, shown))))
             return honest(self, *given, **named)
 
         monkeypatch.setattr(kind, verb, watched)
@@ -356,10 +362,7 @@ def test_scores_that_move_both_ways_are_not_one_sided(score):
     """Somebody who comes raises the loss of one level and lowers that of another."""
     assert not score.one_sided
     mistakes, held = np.array([[0, 4], [2, 2], [4, 0]]), np.full(3, 4)
-    losses = [
-        score.losses(score.tally(mistakes[some], held[some]), n_users=len(mistakes[some]))
-        for some in (slice(0, 2), slice(0, 3))
-    ]
+    losses = [losses_of(score, mistakes[some], held[some]) for some in (slice(0, 2), slice(0, 3))]
     moved = losses[1] - losses[0]
     assert np.abs(moved).max() == score.sensitivity(GONE)
     if isinstance(score, Crossing):

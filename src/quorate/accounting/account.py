@@ -457,15 +457,19 @@ class Account(OnceOnly):
                 f"{type(sealed).__name__}. Ask People a question, or use release_values of a "
                 "mechanism for rows of your own."
             )
+        self.check_seal(sealed)
+        return float_up(scale)
+
+    def check_seal(self, sealed: Any) -> None:
+        """Refuse what is sealed under another relation, or about other people."""
         if sealed.relation is not self.relation:
             raise RelationMismatchError(
                 f"This number hides neighbours that {sealed.relation.value}, the account is about "
                 f"those that {self.relation.value}."
             )
         self._check_people(sealed)
-        return float_up(scale)
 
-    def _check_people(self, sealed: Sealed) -> None:
+    def _check_people(self, sealed: Any) -> None:
         """Refuse a number about other people than those of a sample or a group."""
         if self._parent is not None:
             self._parent._check_people(sealed)

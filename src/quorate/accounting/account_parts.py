@@ -141,7 +141,7 @@ class SampleAccount(Account):
         crowd = whole._held_crowd()
         return whole._some_of(self.members(crowd.n_users), self.relation, self, ranked=True)
 
-    def _check_people(self, sealed: Sealed) -> None:
+    def _check_people(self, sealed: Any) -> None:
         _refuse_others(sealed, self)
 
     def _check(self, event: Event, costs: DrawCosts) -> None:
@@ -212,7 +212,7 @@ class GroupAccount(Account):
         self._is_planned = True
         parent.epsilon = parent.square = parent.reserve = Fraction(0)
 
-    def _check_people(self, sealed: Sealed) -> None:
+    def _check_people(self, sealed: Any) -> None:
         _refuse_others(sealed, self)
 
     def _more(self, costs: DrawCosts) -> DrawCosts:
@@ -322,7 +322,7 @@ def halved(
 def cut_by_draws(
     whole: People,
     sizes: Sequence[int],
-    groups: Sequence[GroupAccount],
+    groups: Sequence[Account],
     *,
     random_state: RandomState,
 ) -> list[People]:
@@ -354,7 +354,7 @@ def sum_of_groups(parts: Sequence[Sealed]) -> Sealed:
     return seal(total, moves[0], parts[0].relation)
 
 
-def _refuse_others(sealed: Sealed, account: Account) -> None:
+def _refuse_others(sealed: Any, account: Account) -> None:
     if sealed.among is not account:
         raise SealedError(
             "This account pays for a part of the users, and the number is about others: ask the "

@@ -17,22 +17,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.users.crowd import call_quietly
+from quorate.users.grouping import group_by_user
 
-__all__ = ["BestRanges", "MistakeEvents", "alone", "group_by_user", "joined"]
-
-
-def group_by_user(user: NDArray[np.int64], *, n_users: int) -> NDArray[np.intp]:
-    """Return the stable order that brings the entries of each user together.
-
-    >>> group_by_user(np.array([1, 0, 1, 0]), n_users=2)
-    array([1, 3, 0, 2])
-    """
-    # numpy sorts 16-bit integers by radix, in linear time.
-    order: NDArray[np.intp] = np.argsort((user & 0xFFFF).astype(np.uint16), kind="stable")
-    for shift in range(16, max(16, n_users.bit_length()), 16):
-        digit = ((user[order] >> shift) & 0xFFFF).astype(np.uint16)
-        order = order[np.argsort(digit, kind="stable")]
-    return order
+__all__ = ["BestRanges", "MistakeEvents", "alone", "joined"]
 
 
 @dataclass(frozen=True, eq=False)

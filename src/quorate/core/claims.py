@@ -7,18 +7,24 @@ they are what its docstring says. ``tests/core_border.py`` lists which rooms do 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.core.moves import GridMoves, Moves
+from quorate.core.people import People
 from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows
 from quorate.exceptions import SchemaError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
+from quorate.users.data import UserData
 
-__all__ = ["as_rows", "claimed", "claimed_total"]
+__all__ = ["as_rows", "claimed", "claimed_total", "scores_on_trust"]
+
+Integers = NDArray[np.int64]
 
 
 def claimed(numbers: Any, moves: Moves, relation: Relation) -> Sealed:
@@ -53,3 +59,23 @@ def as_rows(values: Any, relation: Relation) -> SealedRows:
 def claimed_total(totals: Any, grid: Grid, relation: Relation) -> Sealed:
     """Return the sum of contributions that ``grid`` has encoded, sealed."""
     return claimed(totals, GridMoves(grid, relation), relation)
+
+
+def scores_on_trust(
+    people: People,
+    tally: Callable[[UserData], Integers],
+    losses: Callable[..., Integers],
+    *,
+    sensitivity: int,
+    one_sided: bool,
+) -> Sealed:
+    """Return the losses of a score of the caller's that adds up what it likes.
+
+    Whoever asks says so in the guarantee, which is idealized: how far a user moves the losses is
+    what the score claims.
+    """
+    crowd = people._held_crowd()
+    found = losses(crowd.add_up(tally, whole=True), n_users=crowd.n_users)
+    rising = one_sided and people.relation is Relation.ADD_REMOVE
+    moves = Moves.of_scores(sensitivity, coordinates=len(found), one_sided=rising)
+    return seal(found, moves, people.relation, people.among)

@@ -36,6 +36,9 @@ class Moves:
     spread : int or Fraction
         Change of the difference of two coordinates: what a choice by scores depends on. At most
         twice ``largest``, and equal to it if all coordinates move in one direction.
+    rising : bool, default=False
+        Whether somebody who is added lowers no coordinate, under addition and removal. Then no
+        difference of two of them, or of what is made of them, moves further than one of them.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Moves:
     l2_squared: Length
     largest: Length
     spread: Length
+    rising: bool = False
 
     def __post_init__(self) -> None:
         for length in (self.l1, self.l2_squared, self.largest, self.spread):
@@ -57,12 +61,12 @@ class Moves:
                 raise ParameterError(f"Expected exact lengths >= 0, got {length!r}.")
 
     @classmethod
-    def of_counts(cls, coordinates: int) -> Moves:
+    def of_counts(cls, coordinates: int, *, rising: bool = False) -> Moves:
         """Return the moves of counts of users up to increasing thresholds.
 
         One user owns one value: every count up to it changes, in one direction, by at most 1.
         """
-        return cls(coordinates, coordinates, 1, 1)
+        return cls(coordinates, coordinates, 1, 1, rising)
 
     @classmethod
     def of_tally(cls, relation: Relation) -> Moves:
@@ -74,10 +78,10 @@ class Moves:
         2
         """
         cells = 2 if relation is Relation.REPLACE else 1
-        return cls(cells, cells, 1, cells)
+        return cls(cells, cells, 1, cells, relation is Relation.ADD_REMOVE)
 
     @classmethod
-    def of_scores(cls, bound: int, *, coordinates: int, one_sided: bool) -> Moves:
+    def of_scores(cls, bound: Length, *, coordinates: int, one_sided: bool) -> Moves:
         """Return the moves of scores, each of which one user moves by at most ``bound``.
 
         ``one_sided``: the scores move in one direction, as when each user adds at least nothing
@@ -86,11 +90,37 @@ class Moves:
         spread = bound if one_sided else 2 * bound
         return cls(coordinates * bound, coordinates * bound**2, bound, spread)
 
+    @classmethod
+    def of_judgements(cls, low: int, high: int, *, coordinates: int, relation: Relation) -> Moves:
+        """Return the moves of sums to which each user adds a number from ``low`` to ``high``.
+
+        Who is replaced adds another such number to each; who is added, adds one.
+
+        >>> Moves.of_judgements(-1, 2, coordinates=9, relation=Relation.REPLACE).largest
+        3
+        >>> Moves.of_judgements(0, 2, coordinates=9, relation=Relation.ADD_REMOVE).spread
+        2
+        """
+        if relation is Relation.REPLACE:
+            return cls.of_scores(high - low, coordinates=coordinates, one_sided=False)
+        reach = max(abs(low), abs(high))
+        return cls(coordinates * reach, coordinates * reach**2, reach, high - low, low >= 0)
+
+    @classmethod
+    def of_everybody(cls, relation: Relation) -> Moves:
+        """Return the moves of the number of users, which replacement leaves as it is."""
+        step = 0 if relation is Relation.REPLACE else 1
+        return cls(step, step, step, step, relation is Relation.ADD_REMOVE)
+
     def times(self, factor: int) -> Moves:
         """Return the moves of ``factor`` times the vector."""
         size = abs(int(factor))
         return Moves(
-            self.l1 * size, self.l2_squared * size**2, self.largest * size, self.spread * size
+            self.l1 * size,
+            self.l2_squared * size**2,
+            self.largest * size,
+            self.spread * size,
+            self.rising and factor >= 0,
         )
 
     def plus(self, other: Moves) -> Moves:
@@ -106,17 +136,42 @@ class Moves:
             square,
             self.largest + other.largest,
             self.spread + other.spread,
+            self.rising and other.rising,
         )
 
     def beside(self, other: Moves) -> Moves:
         """Return the moves of the two vectors put one after the other."""
-        largest = max(self.largest, other.largest)
+        largest, rising = max(self.largest, other.largest), self.rising and other.rising
         spread = max(self.spread, other.spread, self.largest + other.largest)
         return Moves(
             self.l1 + other.l1,
             self.l2_squared + other.l2_squared,
             largest,
-            min(spread, 2 * largest),
+            min(spread, largest if rising else 2 * largest),
+            rising,
+        )
+
+    def extremes(self, coordinates: int) -> Moves:
+        """Return the moves of the largest, or smallest, of several coordinates, so many times.
+
+        Each moves no further than one of those that it is chosen from, and rises if they do.
+
+        >>> scores = Moves.of_judgements(0, 1, coordinates=9, relation=Relation.ADD_REMOVE)
+        >>> scores.extremes(3).spread, scores.times(-1).extremes(3).spread
+        (1, 2)
+        """
+        step = self.largest
+        spread = step if self.rising or coordinates == 1 else 2 * step
+        return Moves(coordinates * step, coordinates * step**2, step, spread, self.rising)
+
+    def above_least(self, coordinates: int) -> Moves:
+        """Return the moves of all coordinates minus the smallest of them.
+
+        A coordinate minus the smallest is its largest difference to one of them, and that moves
+        by no more than ``spread``; differences of two coordinates stay what they are.
+        """
+        return Moves(
+            coordinates * self.spread, coordinates * self.spread**2, self.spread, self.spread
         )
 
     def of_some(self, coordinates: int) -> Moves:
@@ -130,11 +185,12 @@ class Moves:
             min(self.l2_squared, coordinates * self.largest**2),
             self.largest,
             self.spread,
+            self.rising,
         )
 
     def of_one(self, length: Length) -> Moves:
         """Return the moves of a single number that moves by at most ``length``."""
-        return Moves(length, length**2, length, length)
+        return Moves(length, length**2, length, length, self.rising)
 
 
 class GridMoves(Moves):

@@ -20,10 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
+from quorate.core.questions.ballots import Ballots, VotesOf, ballots_of
+from quorate.core.questions.lines import ViewOf, Walk, walk_of
+from quorate.core.questions.pairs import AddedDuels, Blocks, Verdict, worst_duels
+from quorate.core.questions.scores import AddedUp, Judgement
 from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows, seal_total
 from quorate.exceptions import ParameterError, SchemaError, SealedError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
+from quorate.public_randomness import RandomState
 from quorate.users.crowd import (
     Crowd,
     Statistic,
@@ -124,6 +129,13 @@ class People:
         """Return the same users with other records: ``change`` of each part, where it lies."""
         return self._of(self.__crowd.derive(change, keep=keep))
 
+    def capped(self, records: int, *, random_state: RandomState = None) -> People:
+        """Return the same users with at most so many of their records, drawn by a public seed.
+
+        Which are kept of a user depends on this user's records and id and on the seed alone.
+        """
+        return self._of(self.__crowd.cap(records, random_state=random_state))
+
     def keeping(self, vectors: PerUser, *, dimension: int) -> tuple[People, PerUser]:
         """Return the same users and a function, such that vectors are computed only once.
 
@@ -161,7 +173,13 @@ class People:
         work = _Counted(values, public)
         with forgetting(values):
             found = self.__crowd.add_up(_InBatches(work, dimension))
-        return seal(found, Moves.of_counts(public.size), self.relation, self.among)
+        moves = Moves.of_counts(public.size, rising=self.relation is Relation.ADD_REMOVE)
+        return seal(found, moves, self.relation, self.among)
+
+    def everybody(self) -> Sealed:
+        """Return how many users there are."""
+        number = [self.__crowd.n_users]
+        return seal(number, Moves.of_everybody(self.relation), self.relation, self.among)
 
     def tally(self, labels: PerUser, size: int) -> Sealed:
         """Count the users whose label is 0, 1, ... below ``size``; other labels are in no cell."""
@@ -169,12 +187,47 @@ class People:
             found = self.__crowd.add_up(_Tallied(labels, size))
         return seal(found, Moves.of_tally(self.relation), self.relation, self.among)
 
+    def scores(self, judgement: Judgement) -> Sealed:
+        """Add up what users say about each of many candidates, cut to a public range."""
+        whole = not getattr(judgement, "batched", True)
+        with forgetting(judgement):
+            found = self.__crowd.add_up(AddedUp(judgement), whole=whole)
+        low, high = judgement.low, judgement.high
+        moves = Moves.of_judgements(low, high, coordinates=found.size, relation=self.relation)
+        return seal(found, moves, self.relation, self.among)
+
+    def duels(self, blocks: Blocks, size: int, verdict: Verdict) -> Sealed:
+        """Let users compare each two of ``size`` candidates; return twice the worst of each."""
+        whole = not getattr(blocks, "batched", True)
+        with forgetting(blocks, verdict.judge):
+            table = self.__crowd.add_up(AddedDuels(blocks, size, verdict), whole=whole)
+        alone = np.ones(size, dtype=np.bool_)
+        losses = worst_duels(table, alone, verdict, n_users=self.__crowd.n_users)
+        return seal(losses, verdict.moves(size, self.relation), self.relation, self.among)
+
+    def walk(self, view: ViewOf) -> Walk:
+        """Return these people along a line, to be asked for scores at all of its points."""
+        return walk_of(self, self.__crowd, view)
+
+    def ballots(self, choice: Callable[[UserData], NDArray[Any]]) -> Ballots:
+        """Return one key of each user, in the order of the users' own keys."""
+        cast = np.concatenate(self.__crowd.map(VotesOf(choice)))
+        cast = cast[np.argsort(self.__crowd.keys(), kind="stable")]
+        return ballots_of(cast, self.relation, self.among)
+
     def each(self, values: PerUser) -> SealedRows:
         """Return one number, or one row of them, for each user."""
         empty = np.asarray(values(self.__crowd.nobody()))
         with forgetting(values):
             parts = self.__crowd.map(_Rows(values))
         return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
+
+    def each_in_order(self, values: PerUser, *, random_state: RandomState) -> SealedRows:
+        """Return one row of each user, in an order that a public seed draws of the ids."""
+        order = np.argsort(self.__crowd.public_draws(random_state), kind="stable")
+        with forgetting(values):
+            parts = self.__crowd.map(_Rows(values))
+        return seal_rows(np.concatenate(parts)[order], self.relation, among=self.among)
 
     def encoded(self, statistic: Statistic, grid: Grid) -> SealedRows:
         """Return the bounded vector of each user, in steps of ``grid``."""

@@ -143,13 +143,20 @@ class Sealed(_Closed):
             self._check_same(other)
             added = np.clip(other.__numbers, -_ROOM, _ROOM)
             return self._with(_saturated(self.__numbers + added), self.moves.plus(other.moves))
-        return self._with(_saturated(self.__numbers + _public(other)), self.moves)
+        added = _public(other)
+        if np.broadcast_shapes(added.shape, self.shape) != self.shape:
+            raise ParameterError(
+                f"Expected public integers of shape {self.shape} or one, got {added.shape}: a "
+                "sealed number that is repeated would move further than its seal says."
+            )
+        return self._with(_saturated(self.__numbers + added), self.moves)
 
     __radd__ = __add__
 
     def __neg__(self) -> Sealed:
-        """Turn the signs around: lengths of changes stay."""
-        return self._with(-self.__numbers, self.moves)
+        """Turn the signs around: lengths of changes stay, but what rose falls."""
+        moves = self.moves.times(-1) if self.moves.rising else self.moves
+        return self._with(-self.__numbers, moves)
 
     def __sub__(self, other: Any) -> Sealed:
         """Subtract public integers or another seal about the same people."""
@@ -171,7 +178,12 @@ class Sealed(_Closed):
     __rmul__ = __mul__
 
     def __getitem__(self, place: int | slice) -> Sealed:
-        """Return one or several neighbouring coordinates: fewer of them move no further."""
+        """Return one or several neighbouring coordinates: fewer of them move no further.
+
+        Of rows, one is returned.
+        """
+        if self.__numbers.ndim == 2 and isinstance(place, int) and 0 <= place < self.shape[0]:
+            return self._with(self.__numbers[place], self.moves.of_some(self.shape[1]))
         if not isinstance(place, int | np.integer | slice) or self.__numbers.ndim != 1:
             raise ParameterError("Expected one integer or a slice of a sealed vector.")
         chosen = self.__numbers[place if isinstance(place, slice) else slice(place, place + 1)]
@@ -184,29 +196,31 @@ class Sealed(_Closed):
         total = sum(self.__numbers.tolist())
         return self._one(max(-SUM_LIMIT, min(total, SUM_LIMIT)), self.moves.of_one(self.moves.l1))
 
-    def max(self) -> Sealed:
-        """Return the largest coordinate: it moves no further than any coordinate."""
-        return self._one(self.__numbers.max(), self.moves.of_one(self.moves.largest))
+    def max(self, axis: int | None = None) -> Sealed:
+        """Return the largest coordinate, of all or along an axis: it moves no further than any."""
+        return self._extremes(self.__numbers.max(axis=axis))
 
-    def min(self) -> Sealed:
-        """Return the smallest coordinate: it moves no further than any coordinate."""
-        return self._one(self.__numbers.min(), self.moves.of_one(self.moves.largest))
+    def min(self, axis: int | None = None) -> Sealed:
+        """Return the smallest coordinate, of all or along an axis: it moves no further than any."""
+        return self._extremes(self.__numbers.min(axis=axis))
+
+    def above_least(self) -> Sealed:
+        """Return how far each coordinate lies above the smallest, that of its row if in rows."""
+        found = self.__numbers - self.__numbers.min(axis=-1, keepdims=True)
+        return self._with(_saturated(found), self.moves.above_least(found.size))
 
     def maximum(self, other: Sealed) -> Sealed:
         """Return the larger of two vectors in each coordinate: it moves as one of them does."""
         self._check_same(other)
         a, b = self.moves, other.moves
-        moves = Moves(
-            a.l1 + b.l1,
-            a.l2_squared + b.l2_squared,
-            max(a.largest, b.largest),
-            2 * max(a.largest, b.largest),
-        )
+        largest, rising = max(a.largest, b.largest), a.rising and b.rising
+        spread = largest if rising else 2 * largest
+        moves = Moves(a.l1 + b.l1, a.l2_squared + b.l2_squared, largest, spread, rising)
         return self._with(np.maximum(self.__numbers, other.__numbers), moves)
 
     def beside(self, other: Sealed) -> Sealed:
         """Return the two vectors one after the other."""
-        self._check_same(other)
+        self._check_people(other)
         joined = np.concatenate([self.__numbers, other.__numbers])
         return self._with(joined, self.moves.beside(other.moves))
 
@@ -221,6 +235,10 @@ class Sealed(_Closed):
             self._refuse()
         return self.__numbers
 
+    def _extremes(self, found: Any) -> Sealed:
+        numbers = np.atleast_1d(np.asarray(found, dtype=np.int64))
+        return self._with(numbers, self.moves.extremes(numbers.size))
+
     def _one(self, number: Any, moves: Moves) -> Sealed:
         return self._with(np.array([number], dtype=np.int64), moves)
 
@@ -228,6 +246,11 @@ class Sealed(_Closed):
         return Sealed(_KEY, numbers, moves, self.relation, self.among)
 
     def _check_same(self, other: Sealed) -> None:
+        self._check_people(other)
+        if self.shape != other.shape:
+            raise ParameterError(f"Expected two of one shape, got {self.shape}, {other.shape}.")
+
+    def _check_people(self, other: Sealed) -> None:
         if self.relation is not other.relation or self.among is not other.among:
             raise RelationMismatchError(
                 "Two sealed numbers about other people, or under another relation, cannot be "

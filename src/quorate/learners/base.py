@@ -16,6 +16,7 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.concepts.base import Concept, ConceptClass
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -60,8 +61,7 @@ from quorate.mechanisms.search.rough_records import (
     RoughRecords,
     rough_records_budget,
 )
-from quorate.users import UserData
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import people_told
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["CONSTANTS", "HeldRecords", "RuleLearner"]
@@ -74,9 +74,10 @@ CONSTANTS = ("calibrated", "published")
 class HeldRecords:
     """What is known about the records per user: stated, released, or nothing.
 
+    >>> from quorate.users import UserData
     >>> account = Account.open(epsilon=1.0)
-    >>> people = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
-    >>> held = HeldRecords(account)
+    >>> data = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
+    >>> people, held = People(people, Relation.REPLACE), HeldRecords(account)
     >>> held.typical(people), account.left < 1
     (4, True)
     >>> print(held.known)
@@ -91,25 +92,21 @@ class HeldRecords:
         """Start with a public number, or with nothing for ``"auto"``."""
         return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
 
-    def buy(self, data: Crowd, cuts: tuple[int, ...]) -> None:
+    def buy(self, people: People, cuts: tuple[int, ...]) -> None:
         """Spend a little on the range of records that holds the median user."""
         relation = self.account.relation
+        n_users = people.n_users if relation is Relation.REPLACE else 0
         rough = RoughRecords(
             cuts=cuts,
-            epsilon=rough_records_budget(
-                self.account.epsilon, relation=relation, n_users=data.n_users
-            ),
+            epsilon=rough_records_budget(self.account.epsilon, relation=relation, n_users=n_users),
             relation=relation,
         )
-        below = data.counts(UserData.record_counts, np.array(cuts, dtype=np.float64) - 0.5)
-        everybody = data.add_up(_one_each)
-        held = np.diff(np.concatenate([[0], below, everybody]))
-        self.known = rough.release_tally(held, account=self.account)
+        self.known = rough.release_of(people, account=self.account)
 
-    def typical(self, data: Crowd) -> int:
+    def typical(self, people: People) -> int:
         """Return the number of records an algorithm is tuned to, stated or released."""
         if self.known is None:
-            self.buy(data, RECORD_LADDER[1:13])
+            self.buy(people, RECORD_LADDER[1:13])
         return max(1, self.known.lower if self.known is not None else 1)
 
 
@@ -159,8 +156,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=concepts.n_features, single=self._single_feature)
         check_labels(y, self.classes)
         self._check_way(concepts, asked)
-        if isinstance(X, Crowd) and is_walked(concepts) and _is_pairwise(asked):
-            self._check_pieces(concepts, X)
+        told = people_told(X, None)
+        if told is not None and is_walked(concepts) and _is_pairwise(asked):
+            self._check_pieces(concepts, told)
 
     def _check_way(self, concepts: ConceptClass, asked: str | Score) -> None:
         if asked == Way.MORE_THAN.value and self.error_level is None:
@@ -197,11 +195,11 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
 
     def _learn(
-        self, concepts: ConceptClass, data: Crowd, asked: str | Way | Score, account: Account
+        self, concepts: ConceptClass, people: People, asked: str | Way | Score, account: Account
     ) -> None:
         """Choose a concept and set all fitted attributes."""
         held = HeldRecords.stated(self.records, account)
-        situation = self._situation(concepts, data)
+        situation = self._situation(concepts, people)
         public: dict[str, Any] = {
             "relation": self.relation,
             "n_users": situation.n_users,
@@ -210,12 +208,12 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         if isinstance(asked, Score):
             score, reason = asked.name, "this score was asked for"
             error = score_error(by_user(asked), concepts, epsilon=account.left, **public)
-            index = self._by_given_score(concepts, data, situation, by_user(asked), account)
+            index = self._by_given_score(concepts, people, situation, by_user(asked), account)
         else:
-            decision = self._decide(situation, data, asked, held)
+            decision = self._decide(situation, people, asked, held)
             score, reason = decision.way.value, decision.reason
-            error = self._error(decision.way, concepts, data, situation, held, public)
-            index = self._choose(decision.way, concepts, data, situation, held)
+            error = self._error(decision.way, concepts, people, situation, held, public)
+            index = self._choose(decision.way, concepts, people, situation, held)
         self._release(concepts, index, held, score=score, reason=reason, error=error)
 
     def _release(
@@ -241,33 +239,33 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self,
         way: Way,
         concepts: ConceptClass,
-        data: Crowd,
+        people: People,
         situation: Situation,
         held: HeldRecords,
         public: dict[str, Any],
     ) -> ChoiceError:
         """Return the error bound of the next choice, after the releases that come before it."""
         if way is Way.CLIPPED_PAIRWISE:
-            score = ClippedPairwise(tau=published_clip(held.typical(data), self.excess))
+            score = ClippedPairwise(tau=published_clip(held.typical(people), self.excess))
             return score_error(score, concepts, epsilon=held.account.left, **public)
         if way is Way.ESTIMATED_LEVEL:
-            held.typical(data)
+            held.typical(people)
         share = location_share(situation) if way is Way.TWO_STAGES else Fraction(0)
         return rule_error(way, concepts, epsilon=held.account.left, location=share, **public)
 
-    def _situation(self, concepts: ConceptClass, data: Crowd) -> Situation:
+    def _situation(self, concepts: ConceptClass, people: People) -> Situation:
         return Situation(
             size=concepts.size,
             ordered=is_walked(concepts),
             epsilon=float(self.epsilon),
             relation=self.relation,
-            n_users=data.n_users if self.relation is Relation.REPLACE else None,
+            n_users=people.n_users if self.relation is Relation.REPLACE else None,
             error_level=self.error_level,
             alike=self.alike,
         )
 
     def _decide(
-        self, situation: Situation, data: Crowd, asked: str | Way, held: HeldRecords
+        self, situation: Situation, people: People, asked: str | Way, held: HeldRecords
     ) -> Decision:
         if asked != "auto":
             return Decision(Way(asked), "this algorithm was asked for")
@@ -277,27 +275,29 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
         cuts = record_cuts(situation)
         if cuts and held.known is None:
-            held.buy(data, cuts)
+            held.buy(people, cuts)
         return decide(situation, held.known)
 
     def _by_given_score(
         self,
         concepts: ConceptClass,
-        data: Crowd,
+        people: People,
         situation: Situation,
         score: Score,
         account: Account,
     ) -> int:
         if isinstance(score, Crossing):
-            return choose_by_crossing(concepts, data, score, account=account)
+            return choose_by_crossing(concepts, people, score, account=account)
         if isinstance(score, Duels | ClippedPairwise):
-            return self._by_duels(concepts, data, situation, score, account)
-        return self._by_score(concepts, data, score, account)
+            return self._by_duels(concepts, people, situation, score, account)
+        return self._by_score(concepts, people, score, account)
 
-    def _by_score(self, concepts: ConceptClass, data: Crowd, score: Score, account: Account) -> int:
+    def _by_score(
+        self, concepts: ConceptClass, people: People, score: Score, account: Account
+    ) -> int:
         return choose_by_score(
             concepts,
-            data,
+            people,
             score,
             account=account,
             random_state=self.random_state,
@@ -308,49 +308,49 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self,
         way: Way,
         concepts: ConceptClass,
-        data: Crowd,
+        people: People,
         situation: Situation,
         held: HeldRecords,
     ) -> int:
         account = held.account
         match way:
             case Way.MISTAKES:
-                return self._by_score(concepts, data, Mistakes(records=1), account)
+                return self._by_score(concepts, people, Mistakes(records=1), account)
             case Way.ANY_MISTAKE:
-                return self._by_score(concepts, data, AnyMistake(), account)
+                return self._by_score(concepts, people, AnyMistake(), account)
             case Way.MORE_THAN:
                 level = 0.0 if self.error_level is None else self.error_level
                 score = MoreThan.separating(error_level=level, excess=self.excess)
-                return self._by_score(concepts, data, score, account)
+                return self._by_score(concepts, people, score, account)
             case Way.KOLMOGOROV_SMIRNOV:
-                return self._by_score(concepts, data, KolmogorovSmirnov(), account)
+                return self._by_score(concepts, people, KolmogorovSmirnov(), account)
             case Way.OWN_BEST:
-                return self._by_score(concepts, data, OwnBest(), account)
+                return self._by_score(concepts, people, OwnBest(), account)
             case Way.CAPPED_REGRET:
-                return self._by_score(concepts, data, CappedRegret(), account)
+                return self._by_score(concepts, people, CappedRegret(), account)
             case Way.REGRET:
-                return self._by_score(concepts, data, CappedRegret(share=Fraction(1)), account)
+                return self._by_score(concepts, people, CappedRegret(share=Fraction(1)), account)
             case Way.TWO_STAGES:
                 return choose_in_two_stages(
                     cast("Thresholds", concepts),
-                    data,
+                    people,
                     account=account,
                     share=location_share(situation),
                     score=CappedRegret(share=regret_share(situation)),
                 )
             case Way.CROSSING:
-                return choose_by_crossing(concepts, data, Crossing(), account=account)
+                return choose_by_crossing(concepts, people, Crossing(), account=account)
             case Way.DUELS:
-                return self._by_duels(concepts, data, situation, Duels(), account)
+                return self._by_duels(concepts, people, situation, Duels(), account)
             case Way.CLIPPED_PAIRWISE:
-                m = held.typical(data)
+                m = held.typical(people)
                 pairwise = ClippedPairwise(tau=published_clip(m, self.excess))
-                return self._by_duels(concepts, data, situation, pairwise, account)
+                return self._by_duels(concepts, people, situation, pairwise, account)
             case Way.ESTIMATED_LEVEL:
                 return choose_by_estimated_level(
                     concepts,
-                    data,
-                    records=held.typical(data),
+                    people,
+                    records=held.typical(people),
                     excess=self.excess,
                     published=self.constants == "published",
                     account=account,
@@ -359,7 +359,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             case Way.MEDIAN | Way.SLACK_MEDIAN:
                 return choose_by_median(
                     cast("Thresholds", concepts),
-                    data,
+                    people,
                     account=account,
                     slack=way is Way.SLACK_MEDIAN,
                 )
@@ -369,21 +369,21 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     def _by_duels(
         self,
         concepts: ConceptClass,
-        data: Crowd,
+        people: People,
         situation: Situation,
         score: Duels | ClippedPairwise,
         account: Account,
     ) -> int:
         if not situation.ordered:
-            return self._by_score(concepts, data, score, account)
-        self._check_pieces(concepts, data)
-        capped = data.cap(records=int(self.records), random_state=self.random_state)
+            return self._by_score(concepts, people, score, account)
+        self._check_pieces(concepts, people.n_users)
+        capped = people.capped(int(self.records), random_state=self.random_state)
         return self._by_score(concepts, capped, score, account)
 
-    def _check_pieces(self, concepts: ConceptClass, data: Crowd) -> None:
+    def _check_pieces(self, concepts: ConceptClass, n_users: int) -> None:
         """Refuse duels along a line with too many users, whose number is public here."""
         both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
-        pieces = data.n_users * int(self.records) * (2 if both_ways else 1) + 1
+        pieces = n_users * int(self.records) * (2 if both_ways else 1) + 1
         if pieces > MAX_DUELLISTS:
             raise ParameterError(
                 f"Expected at most {MAX_DUELLISTS} pieces for duels along a line, got up to "
@@ -394,7 +394,3 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 def _is_pairwise(asked: str | Score) -> bool:
     names = (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value)
     return asked in names or isinstance(asked, Duels | ClippedPairwise)
-
-
-def _one_each(users: UserData) -> NDArray[np.int64]:
-    return np.array([users.n_users])

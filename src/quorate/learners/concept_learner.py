@@ -175,6 +175,6 @@ class ConceptLearner(RuleLearner):
         self._validate_common()
         self._refuse(self.concepts, self.algorithm, X, y)
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=self.classes)
-        self._learn(self.concepts, data, self.algorithm, account)
+        people = self._population(X, y, users, classes=self.classes)
+        self._learn(self.concepts, people, self.algorithm, account)
         return self

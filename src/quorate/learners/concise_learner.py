@@ -16,8 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from quorate import _validate
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.accounting.account_parts import cut_by_draws
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept, ConceptClass, labelled_records
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.grid import Bound, Interval
@@ -31,7 +33,7 @@ from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, people_told
+from quorate.users.crowd import people_told
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["ConciseLearner"]
@@ -162,12 +164,14 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         if (present := people_told(X, users)) is not None:
             self.refuse_hopeless(present, self.classes_of_rules[0].n_features)
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=self.classes)
-        blocks = self._blocks(data)
-        accounts = disjoint_accounts(account, epsilon=self.epsilon, groups=2 * len(blocks))
-        for turn, (concepts, (choosers, testers)) in enumerate(
-            zip(self.classes_of_rules, blocks, strict=True)
-        ):
+        people = self._population(X, y, users, classes=self.classes)
+        sizes = [size for sizes in self._rounds() for size in sizes]
+        accounts = disjoint_accounts(account, epsilon=self.epsilon, groups=len(sizes))
+        # A user is in one group at most, and brings one record.
+        capped = people.capped(1, random_state=self.random_state)
+        groups = cut_by_draws(capped, sizes, accounts, random_state=self.random_state)
+        for turn, concepts in enumerate(self.classes_of_rules):
+            choosers, testers = groups[2 * turn : 2 * turn + 2]
             choose, test = accounts[2 * turn : 2 * turn + 2]
             index = choose_by_score(concepts, choosers, Mistakes(records=1), account=choose)
             concept = concepts.concept(index)
@@ -226,18 +230,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             epsilon=float(self.epsilon),
         )
 
-    def _blocks(self, data: Crowd) -> list[tuple[Crowd, Crowd]]:
-        """Cut the users into blocks, by their ids and the public seed; one record of each."""
-        capped = data.cap(records=1, random_state=self.random_state)
-        order = np.argsort(data.public_draws(self.random_state), kind="stable")
-        blocks, start = [], 0
-        for choosers, testers in self._rounds():
-            middle, end = start + choosers, start + choosers + testers
-            blocks.append((capped.take(order[start:middle]), capped.take(order[middle:end])))
-            start = end
-        return blocks
-
-    def _noisy_error(self, concept: Concept, testers: Crowd, account: Account) -> float:
+    def _noisy_error(self, concept: Concept, testers: People, account: Account) -> float:
         """Return a noisy share of users whose record the rule gets wrong."""
         wrong = _Wrong(concept, Interval(0.0, 1.0, centre=0.0))
         grid = choose_grid(wrong.bound, n_users=testers.n_users, max_steps=2)

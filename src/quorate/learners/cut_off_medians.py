@@ -7,7 +7,6 @@ place that few intervals lie entirely on one side of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,15 +15,16 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass
-from quorate.concepts.mistake_events import MistakeEvents, group_by_user
+from quorate.concepts.mistake_events import MistakeEvents
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.people import People
+from quorate.core.questions.lines import Heights, Walk
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import MistakeLine
-from quorate.learners.scores.own_best import fewest_mistakes
+from quorate.learners.scores.base import Along, MistakeLine
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest, Selection
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
+from quorate.users.grouping import group_by_user
 
 __all__ = [
     "DIRECTION_SHARE",
@@ -33,7 +33,7 @@ __all__ = [
     "median_between",
     "median_error",
     "median_of",
-    "middle_records",
+    "shifted",
 ]
 
 DIRECTION_SHARE = Fraction(1, 10)
@@ -45,7 +45,7 @@ _SLACK_PER_ROOT = 4
 
 
 def choose_by_median(
-    concepts: Thresholds, users: Crowd, *, account: Account, slack: bool = False
+    concepts: Thresholds, people: People, *, account: Account, slack: bool = False
 ) -> int:
     """Choose the median of the users' own best cut-offs.
 
@@ -59,38 +59,42 @@ def choose_by_median(
     of your own best cut-off; and permute-and-flip chooses, which never errs more.
     """
     if concepts.direction is Direction.EITHER:
-        return _median_either_way(concepts, users, account=account, slack=slack)
-    hulls = users.map(_Hulls(concepts, slack))
-    return median_between(hulls, concepts.size, account=account, flip=slack)
+        return _median_either_way(concepts, people, account=account, slack=slack)
+    hulls = _Hulls(concepts.size, slack)
+    return median_between(people.walk(Along(concepts)), hulls, account=account, flip=slack)
 
 
 def median_between(
-    ends: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
-    size: int,
-    *,
-    account: Account,
-    flip: bool = False,
+    walk: Walk, ends: _Hulls | Middles, *, account: Account, flip: bool = False
 ) -> int:
-    """Release a place of {0, ..., size - 1} that few users' intervals are entirely on a side of."""
-    first, last = (np.concatenate(each) for each in zip(*ends, strict=True))
-    median = median_of(size, epsilon=account.left, relation=account.relation, flip=flip)
-    middle = size // 2
-    shift = np.uint64(middle)
-    return middle + median.release_between(
-        (first - shift).view(np.int64), (last - shift).view(np.int64), account=account
+    """Release a place of the line that few users' intervals are entirely on a side of."""
+    intervals = walk.each(ends)
+    median = median_of(ends.size, epsilon=account.left, relation=account.relation, flip=flip)
+    return ends.size // 2 + median.release_between(
+        intervals.column(0), intervals.column(1), account=account
     )
 
 
-def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account, slack: bool) -> int:
+def shifted(first: NDArray[np.uint64], last: NDArray[np.uint64], middle: int) -> NDArray[np.int64]:
+    """Return intervals, one a row, numbered from the middle: 64 bits with a sign hold them."""
+    return (np.stack([first, last], axis=1) - np.uint64(middle)).view(np.int64)
+
+
+def _median_either_way(
+    concepts: Thresholds, people: People, *, account: Account, slack: bool
+) -> int:
     """Let users vote on the direction, then take the median in that direction."""
     sides = (Direction.ABOVE, Direction.BELOW)
     classes = [replace(concepts, direction=side) for side in sides]
-    votes = users.add_up(_Directions(tuple(classes)), whole=True)
+    tally = people.each(_Directions(tuple(classes))).tally(2)
+    # Priced as numbers that may move apart: a sign that was turned forgets in which direction.
+    against = -tally[1:]
+    votes = tally[:1].beside(-against)
     vote = ChooseBest(
         candidates=2, epsilon=DIRECTION_SHARE * account.left, relation=account.relation
     )
     side = vote.release(votes, account=account)
-    index = choose_by_median(classes[side], users, account=account, slack=slack)
+    index = choose_by_median(classes[side], people, account=account, slack=slack)
     # The line of both directions lists "above" first and then the cut-offs 1, ..., D - 1 of
     # "below"; the constants at the ends of "below" are those of "above" the other way round.
     points = concepts.domain.points
@@ -100,15 +104,21 @@ def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account, 
 
 
 @dataclass(frozen=True)
-class _Hulls:
+class _Ends:
+    """One interval of each user along a line of so many places."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class _Hulls(_Ends):
     """The first and the last cut-off that are best for each user of a part, or nearly best."""
 
-    concepts: Thresholds
     slack: bool
 
-    def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        line = MistakeLine(concepts=self.concepts, users=users)
-        return line.events.best_ranges(slack=_slack(line.held) if self.slack else None).hull()
+    def __call__(self, line: MistakeLine) -> NDArray[np.int64]:
+        slack = _slack(line.held) if self.slack else None
+        return shifted(*line.events.best_ranges(slack=slack).hull(), self.size // 2)
 
 
 def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -122,17 +132,15 @@ def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Middles:
+class Middles(_Ends):
     """From a quarter to three quarters of each user's records, as cut-offs just above them."""
 
-    concepts: Thresholds
-
-    def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def __call__(self, line: MistakeLine) -> NDArray[np.int64]:
         """Return where each user's interval begins and ends."""
-        return middle_records(self.concepts.events_of(users))
+        return shifted(*_middle_records(line.events), self.size // 2)
 
 
-def middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the same from the users' mistakes, which change just above their records."""
     order = group_by_user(events.user, n_users=events.n_users)
     edges, held = events.positions[order], np.bincount(events.user, minlength=events.n_users)
@@ -148,13 +156,13 @@ def middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[n
 
 @dataclass(frozen=True)
 class _Directions:
-    """How many users of a part err less with the first class, and with the second."""
+    """With which of two classes each user of a part errs less; 2 stands for neither."""
 
     classes: tuple[Thresholds, ...]
 
     def __call__(self, users: UserData) -> NDArray[np.int64]:
-        first, second = (fewest_mistakes(each.events_of(users)) for each in self.classes)
-        return np.array([np.count_nonzero(first < second), np.count_nonzero(second < first)])
+        first, second = (Heights.of(each.events_of(users)).fewest() for each in self.classes)
+        return np.where(first < second, 0, np.where(second < first, 1, 2))
 
 
 def median_of(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Bound
@@ -31,7 +33,7 @@ from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, call_quietly
+from quorate.users.crowd import call_quietly, columns_told
 from quorate.users.public_choices import in_own_order
 
 __all__ = ["LossSelector", "decide_selection", "sums_from"]
@@ -243,14 +245,14 @@ class LossSelector(UserEstimator):
         self._check_candidates(X)
         self._try_out(X, y)
         account = self._charge(X, y, users)
-        data = self._crowd(X, y, users)
+        people = self._population(X, y, users)
         held = HeldRecords.stated(self.records, account)
-        route = self._decide(data, held)
-        error = self._error(route.name, data, held)
+        route = self._decide(people, held)
+        error = self._error(route.name, people, held)
         index = (
-            self._restart(data, held)
+            self._restart(people, held)
             if route.name == "published"
-            else self._choose(route.name, data, held)
+            else self._choose(route.name, people, held)
         )
         self.guarantee_ = self._promise(account)
         self.index_ = index
@@ -274,11 +276,11 @@ class LossSelector(UserEstimator):
     def _try_out(self, X: Any, y: Any) -> None:
         """Refuse a loss that fails on two made-up records, which are nobody's."""
         shape: tuple[int, ...] = getattr(X, "shape", ())
-        if isinstance(X, Crowd):
-            shape = (0, X.n_features)
+        if (told := columns_told(X)) is not None:
+            shape = (0, told)
         if self.loss is None or self._listed is None or len(shape) != 2:
             return
-        with_target = X.has_target if isinstance(X, Crowd) else y is not None
+        with_target = y is not None if told is None else X.has_target
         made_up = np.zeros((2, shape[1])), np.zeros(2) if with_target else None
         if _losses_of(self.loss, self._listed[0], *made_up) is None:
             raise ParameterError(
@@ -324,68 +326,68 @@ class LossSelector(UserEstimator):
             return
         if self._listed is not None:
             check_duellists(len(self._listed), "duels")
-        elif isinstance(X, Crowd):
-            check_duellists(X.n_features, "duels")
+        elif (told := columns_told(X)) is not None:
+            check_duellists(told, "duels")
         elif len(getattr(X, "shape", ())) == 2:
             check_duellists(X.shape[1], "duels")
 
-    def _decide(self, data: Crowd, held: HeldRecords) -> Route:
+    def _decide(self, people: People, held: HeldRecords) -> Route:
         """Return what to do and why; buy what is known about records where it matters."""
         if self.algorithm in ("reference", "published") and held.known is None:
-            held.buy(data, _RECORD_CUTS)
+            held.buy(people, _RECORD_CUTS)
         if self.algorithm != "auto":
             return Route(name=self.algorithm, reason="this algorithm was asked for")
         decide = partial(
             decide_selection,
-            candidates=self._n_candidates(data),
+            candidates=self._n_candidates(people),
             epsilon=float(self.epsilon),
-            n_users=data.n_users if self.relation is Relation.REPLACE else None,
+            n_users=people.n_users if self.relation is Relation.REPLACE else None,
             alike=self.alike,
         )
         # Records are not asked about where they decide nothing.
         if held.known is None and decide(_MANY_RECORDS).name != "exponential":
-            held.buy(data, _RECORD_CUTS)
+            held.buy(people, _RECORD_CUTS)
         return decide(held.known)
 
-    def _n_candidates(self, data: Crowd) -> int:
-        return data.n_features if self._listed is None else len(self._listed)
+    def _n_candidates(self, people: People) -> int:
+        return people.n_features if self._listed is None else len(self._listed)
 
     def _own_losses(self) -> _OwnLosses:
         """Return each user's mean losses as a function that can be sent to the users."""
         return _OwnLosses(self._listed, self.loss, bool(self.vectorized), self._range())
 
-    def _choose(self, score: str, data: Crowd, held: HeldRecords) -> int:
+    def _choose(self, score: str, people: People, held: HeldRecords) -> int:
         account = held.account
         if score == "duels":
-            return self._by_score(data, Duels(), account)
+            return self._by_duels(people, account)
         if score == "exponential":
-            return self._by_sums(data, account)
+            return self._by_sums(people, account)
         first = account.part_of(epsilon=_REFERENCE_SHARE * account.left)
-        reference = self._by_sums(data, first)
-        return self._by_score(data, self._near(reference, held), account)
+        reference = self._by_sums(people, first)
+        return self._by_difference(people, self._near(reference, held), account)
 
-    def _error(self, name: str, data: Crowd, held: HeldRecords) -> ChoiceError:
+    def _error(self, name: str, people: People, held: HeldRecords) -> ChoiceError:
         """Return what the last choice may lose, from what is left for it."""
         if name == "published":
             return ChoiceError.unknown(
                 "Only some of the candidates are looked at, and the best may not be among them."
             )
-        left, n_users = held.account.left, data.n_users
-        chooser, counts = self._chooser(data, left), "mean losses of people, in the whole range"
+        left = held.account.left
+        chooser, counts = self._chooser(people, left), "mean losses of people, in the whole range"
         if name != "exponential":
             left = left if name == "duels" else (1 - _REFERENCE_SHARE) * left
             score = Duels() if name == "duels" else self._near(0, held)
-            chooser, counts = self._chooser(data, left, score), score.name.replace("_", " ")
+            chooser, counts = self._chooser(people, left, score), score.name.replace("_", " ")
         return ChoiceError.of_people(
             chooser.error_bound(1.0 - CONFIDENCE) / float(chooser.sensitivity),
             counts=counts,
-            n_users=n_users if self.relation is Relation.REPLACE else None,
+            n_users=people.n_users if self.relation is Relation.REPLACE else None,
         )
 
-    def _chooser(self, data: Crowd, epsilon: Fraction, score: Score | None = None) -> ChooseBest:
+    def _chooser(self, people: People, epsilon: Fraction, score: Score | None = None) -> ChooseBest:
         """Return the choice by a score, or by the sums of the losses themselves."""
         return ChooseBest(
-            candidates=self._n_candidates(data),
+            candidates=self._n_candidates(people),
             epsilon=epsilon,
             sensitivity=_STEPS if score is None else score.sensitivity(self.relation),
             relation=self.relation,
@@ -397,28 +399,36 @@ class LossSelector(UserEstimator):
         radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(typical)))
         return ClippedDifference(reference=reference, radius=radius)
 
-    def _by_sums(self, data: Crowd, account: Account) -> int:
-        chooser = self._chooser(data, account.left)
-        sums = data.add_up(_Tallied(self._own_losses(), None))
+    def _by_sums(self, people: People, account: Account) -> int:
+        chooser = self._chooser(people, account.left)
+        sums = people.scores(_Judged(self._own_losses(), self._n_candidates(people), 0, _STEPS))
         return chooser.release(-sums, account=account)
 
-    def _by_score(self, data: Crowd, score: Score, account: Account) -> int:
-        chooser = self._chooser(data, account.left, score)
-        tally = data.add_up(_Tallied(self._own_losses(), score))
-        return chooser.release(-score.losses(tally, n_users=data.n_users), account=account)
+    def _by_duels(self, people: People, account: Account) -> int:
+        chooser = self._chooser(people, account.left, Duels())
+        candidates = self._n_candidates(people)
+        losses = people.duels(_Steps(self._own_losses()), candidates, Duels().verdict)
+        return chooser.release(-losses, account=account)
 
-    def _restart(self, data: Crowd, held: HeldRecords) -> int:
+    def _by_difference(self, people: People, score: ClippedDifference, account: Account) -> int:
+        chooser = self._chooser(people, account.left, score)
+        near = _Judged(
+            self._own_losses(), self._n_candidates(people), -score.radius, score.radius, score
+        )
+        return chooser.release(-people.scores(near), account=account)
+
+    def _restart(self, people: People, held: HeldRecords) -> int:
         lower, upper = self._range()
         restarts = RandomRestarts(
             lower=lower,
             upper=upper,
             epsilon=held.account.left,
-            n_users=data.n_users,
+            n_users=people.n_users,
             records=max(1, int(_typical_records(held.known))),
             failure=self.failure,
         )
-        means = data.gather(self._own_losses(), np.arange(data.n_users))
-        index, _ = restarts.release(np.nan_to_num(means, nan=lower), account=held.account)
+        means = people.each(self._own_losses()).map(partial(np.nan_to_num, nan=lower))
+        index, _ = restarts.release(means, account=held.account)
         return index
 
 
@@ -464,17 +474,32 @@ class _OwnLosses:
 
 
 @dataclass(frozen=True)
-class _Tallied:
-    """The tally of a score of the users' losses on the grid, or their plain sums."""
+class _Judged:
+    """The losses of users on a grid, or their differences to a reference."""
 
     losses: _OwnLosses
-    score: Score | None
+    candidates: int
+    low: int
+    high: int
+    score: ClippedDifference | None = None
 
-    def __call__(self, users: UserData) -> Integers:
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.candidates,)
+
+    def __call__(self, users: UserData) -> Iterator[tuple[EllipsisType, Integers]]:
         table = _on_grid(self.losses(users), self.losses.range)
-        if self.score is None:
-            return np.asarray(table.sum(axis=0))
-        return self.score.tally(table, np.zeros(len(table), dtype=np.int64))
+        yield ..., table if self.score is None else self.score.judged(table, table[:, 0])
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The losses of users on a grid."""
+
+    losses: _OwnLosses
+
+    def __call__(self, users: UserData) -> Iterator[Integers]:
+        yield _on_grid(self.losses(users), self.losses.range)
 
 
 def _losses_of(loss: Any, candidate: Any, X: Any, y: Any) -> NDArray[np.float64] | None:

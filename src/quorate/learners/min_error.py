@@ -8,6 +8,7 @@ from typing import Any
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import ConceptClass
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -15,7 +16,6 @@ from quorate.learners.base import HeldRecords
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
 from quorate.public_randomness import RandomState
-from quorate.users.crowd import Crowd
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["PrivateMinError"]
@@ -144,33 +144,33 @@ class PrivateMinError(UserEstimator):
         check_columns(X, expected=self.concepts.n_features)
         check_labels(y, self.classes)
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=self.classes)
+        people = self._population(X, y, users, classes=self.classes)
         held = HeldRecords.stated(self.records, account)
         search = MinErrorSearch.of_class(
             self.concepts,
             alpha=self.excess,
-            records=held.typical(data),
+            records=held.typical(people),
             published=self.constants == "published",
         )
-        kept = data.cap(records=search.kept_records, random_state=self.random_state)
+        kept = people.capped(search.kept_records, random_state=self.random_state)
         min_error = search.run(self.concepts, kept, account=account)
         self.guarantee_ = self._promise(account)
         self.min_error_, self.records_ = min_error, held.known
-        self.error_ = self._stated(search, data)
+        self.error_ = self._stated(search, people)
         self.algorithm_ = Route(
             name="binary_search",
             reason=f"{search.rounds} private comparisons with {self.constants} constants.",
         )
         return self
 
-    def _stated(self, search: MinErrorSearch, data: Crowd) -> ChoiceError:
+    def _stated(self, search: MinErrorSearch, people: People) -> ChoiceError:
         """Return the accuracy that is aimed at, if public numbers show that it is reached."""
         if self.relation is not Relation.REPLACE:
             return ChoiceError.unknown("Whether users are enough follows from their number.")
         needed = search.users_needed(
             epsilon=float(self.epsilon), beta=1.0 - CONFIDENCE, size=self.concepts.size
         )
-        if data.n_users < needed:
+        if people.n_users < needed:
             return ChoiceError.unknown(
                 f"The accuracy that is aimed at takes {needed:,} users who are alike."
             )

@@ -19,6 +19,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept, Constant, feature_names
 from quorate.concepts.boolean.parities import Parity
 from quorate.concepts.linear_equations import pack_bits, solve
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
@@ -35,7 +36,7 @@ from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, people_told
+from quorate.users.crowd import columns_told, people_told
 from quorate.users.tables import check_classes, check_labels
 
 __all__ = ["ParityLearner"]
@@ -193,16 +194,16 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self._check_use(X, y, users, target=True)
         route = self._decide(features, people_told(X, users) or 0)
         account = self._charge(X, y, users, target=True, reserve=self.delta)
-        data = self._crowd(X, y, users, classes=self.classes)
+        people = self._population(X, y, users, classes=self.classes)
         if route.name == "vote":
-            secret = self._by_votes(data, features, account)
+            secret = self._by_votes(people, features, account)
         else:
-            secret = self._by_one_record(data, features, account)
+            secret = self._by_one_record(people, features, account)
         self.guarantee_ = self._promise(account)
         self.answered_ = secret is not None
         self.concept_ = _concept(secret or 0, features, getattr(self, "feature_names_in_", None))
         self.algorithm_ = route
-        self.error_ = self._stated(route, features, data.n_users, answered=secret is not None)
+        self.error_ = self._stated(route, features, people.n_users, answered=secret is not None)
         self.classes_ = np.asarray(self.classes)
         return self
 
@@ -279,17 +280,19 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
         return Route(name=name, reason=reason)
 
-    def _by_one_record(self, data: Crowd, features: int, account: Account) -> int | None:
-        rows, labels = self._equations(data.cap(records=1, random_state=self.random_state))
-        plan = self._plan(features).stretched(data.n_users)
+    def _by_one_record(self, people: People, features: int, account: Account) -> int | None:
+        """Run the solver on blocks of users, one record each, and choose among the answers."""
+        capped = people.capped(1, random_state=self.random_state)
+        equations = capped.each_in_order(_own_equations, random_state=self.random_state)
+        plan = self._plan(features).stretched(people.n_users)
         learner = AmplifiedParity(
             features=features,
             epsilon=self.epsilon,
             runs=plan.runs,
             published=self.constants == "published",
         )
-        parts = np.arange(data.n_users) // plan.part
-        return learner.release(rows, labels, parts=parts, account=account)
+        parts = np.arange(people.n_users) // plan.part
+        return learner.release_rows(equations, parts=parts, account=account)
 
     def _stated(self, route: Route, features: int, n_users: int, *, answered: bool) -> ChoiceError:
         """Return what the parity may err, or how many votes fewer than the leader's it may have."""
@@ -310,21 +313,14 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         counts = "people whose own records leave this parity alone"
         return ChoiceError.of_people(people, counts=counts, n_users=n_users)
 
-    def _equations(self, data: Crowd) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Return one equation per user, in a public order; 0 = 0 for those without a record."""
-        rows, labels = zip(*data.map(_own_equations), strict=True)
-        order = np.argsort(data.public_draws(self.random_state), kind="stable")
-        return np.concatenate(rows)[order], np.concatenate(labels)[order]
-
-    def _by_votes(self, data: Crowd, features: int, account: Account) -> int | None:
-        found = data.map(partial(_own_solutions, features=features))
-        keys = [key for part in found for key in part]
+    def _by_votes(self, people: People, features: int, account: Account) -> int | None:
+        ballots = people.ballots(partial(_own_solutions, features=features))
         if self.delta:
             stable = StableChoice(epsilon=self.epsilon, delta=self.delta)
-            chosen = stable.release_keys(keys, account=account)
+            chosen = stable.release(ballots.votes(), account=account)
             return None if chosen is None else int(chosen)
         choice = ChooseKey(size=2**features, epsilon=self.epsilon)
-        return choice.release_keys(keys, account=account)
+        return choice.release(ballots.votes(choice.size), account=account)
 
 
 def _counting(data: UserData) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[Any]]:
@@ -334,34 +330,34 @@ def _counting(data: UserData) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDA
     return data.X[good] > 0.5, labels[good] == 1, data.user_index()[good]
 
 
-def _own_equations(data: UserData) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the packed equation of each user of a part, who hold at most one record."""
+def _own_equations(data: UserData) -> NDArray[np.uint64]:
+    """Return the packed equation and the label of each user, who hold at most one record."""
     truth = np.zeros((data.n_users, data.n_features), dtype=np.bool_)
-    labels = np.zeros(data.n_users, dtype=np.bool_)
+    labels = np.zeros((data.n_users, 1), dtype=np.uint64)
     X, y, owner = _counting(data)
-    truth[owner], labels[owner] = X, y
-    return pack_bits(truth), labels
+    truth[owner], labels[owner, 0] = X, y
+    return np.concatenate([pack_bits(truth), labels], axis=1)
 
 
-def _own_solutions(data: UserData, features: int) -> list[int]:
-    """Return the parity of each user whose own records leave just one."""
+def _own_solutions(data: UserData, features: int) -> NDArray[np.object_]:
+    """Return the parity of each user whose own records leave just one, and None for others."""
     X, y, owner = _counting(data)
     packed = pack_bits(X)
     ends = np.searchsorted(owner, np.arange(data.n_users + 1))
-    found = []
-    for first, last in pairwise(ends.tolist()):
+    found = np.full(data.n_users, None, dtype=object)
+    for user, (first, last) in enumerate(pairwise(ends.tolist())):
         if last - first < features:
             continue
         space = solve(packed[first:last], y[first:last], unknowns=features)
         if space is not None and space.dimension == 0:
-            found.append(space.point(0))
+            found[user] = space.point(0)
     return found
 
 
 def _columns(X: Any) -> int:
     """Return the number of columns of a table that tells it, without reading a record."""
-    if isinstance(X, Crowd):
-        return X.n_features
+    if (told := columns_told(X)) is not None:
+        return told
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2:
         return int(shape[1])

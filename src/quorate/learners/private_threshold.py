@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,14 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.concepts.base import OrderedConceptClass
-from quorate.concepts.mistake_events import group_by_user
-from quorate.concepts.numeric.thresholds import Direction
+from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.people import People
+from quorate.core.questions.lines import SealedLine, Walk
+from quorate.core.sealed import Sealed
 from quorate.guarantees import Relation
 from quorate.learners.base import HeldRecords, RuleLearner
-from quorate.learners.scores.base import Integers, MistakeLine
+from quorate.learners.cut_off_medians import shifted
+from quorate.learners.scores.base import Along, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
 from quorate.learners.smallest_error_search import MinErrorSearch, published_records
@@ -51,7 +54,7 @@ from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.public_randomness import RandomState
-from quorate.users import UserData
+from quorate.users.grouping import group_by_user
 
 __all__ = ["PrivateThreshold", "median_in_range"]
 
@@ -63,7 +66,7 @@ _SHARES = (Fraction(1, 8), Fraction(3, 8), Fraction(1, 4), Fraction(1, 4))
 
 
 def median_in_range(
-    line: MistakeLine,
+    walk: Walk,
     *,
     first: int,
     last: int,
@@ -82,38 +85,33 @@ def median_in_range(
     >>> from quorate.concepts import Thresholds
     >>> from quorate.users import UserData
     >>> x, who = np.arange(400) % 10, np.arange(400) // 10
-    >>> people = UserData.from_arrays(x.astype(float), np.zeros(400), users=who)
-    >>> line = MistakeLine(concepts=Thresholds(0, 2**40), users=people)
+    >>> data = UserData.from_arrays(x.astype(float), np.zeros(400), users=who)
+    >>> walk = People(data, Relation.REPLACE).walk(Along(Thresholds(0, 2**40)))
     >>> known = dict(first=0, last=2**40, mass=0.9)
-    >>> 4 <= median_in_range(line, account=Account.open(epsilon=4.0), **known) <= 6
+    >>> 4 <= median_in_range(walk, account=Account.open(epsilon=4.0), **known) <= 6
     True
     """
-    sides = _Sides(line.concepts, first, last, mass, published)
-    lower, upper = (np.concatenate(ends) for ends in zip(*line.users.map(sides), strict=True))
     # Numbered from the middle, up to 2**63 cut-offs fit into 64 bits with a sign.
     middle = (first + last) // 2
-    shift = np.uint64(middle)
     median = PrivateQuantile(
         domain=(first - middle, last - middle), epsilon=account.left, relation=account.relation
     )
-    return middle + median.release_between(
-        (lower - shift).view(np.int64), (upper - shift).view(np.int64), account=account
-    )
+    sides = walk.each(_Sides(first, last, mass, published))
+    return middle + median.release_between(sides.column(0), sides.column(1), account=account)
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """Between which cut-offs each user of a part minds none: see :func:`median_in_range`."""
+    """From where on a user minds a cut-off to the left, and up to where one to the right."""
 
-    concepts: OrderedConceptClass
     first: int
     last: int
     mass: float
     published: bool
 
-    def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        line = MistakeLine(concepts=self.concepts, users=users)
-        return _sides(line, self.first, self.last, self.mass, published=self.published)
+    def __call__(self, line: MistakeLine) -> NDArray[np.int64]:
+        ends = _sides(line, self.first, self.last, self.mass, published=self.published)
+        return shifted(*ends, (self.first + self.last) // 2)
 
 
 def _sides(
@@ -138,36 +136,6 @@ def _sides(
     if not published:
         lower[counts] -= np.uint64(1)
     return lower, upper
-
-
-@dataclass(frozen=True)
-class _Losses:
-    """Users with more than t mistakes, piece by piece, and their minimum over ranges."""
-
-    starts: NDArray[np.uint64]
-    size: int
-    above: Integers
-
-    @classmethod
-    def of(cls, line: MistakeLine, score: MoreThan) -> _Losses:
-        """Return the losses of a score along a line."""
-        above = score.losses_on_line(line)
-        return cls(line.starts, line.size, above)
-
-    def smallest(self, first: int, last: int) -> int:
-        """Return the smallest count over cut-offs first to last."""
-        return int(self.above[self._pieces(first, last)].min())
-
-    def restricted(self, first: int, last: int) -> tuple[Any, Integers]:
-        """Return lengths and counts of the pieces inside first to last."""
-        pieces = self._pieces(first, last)
-        starts = np.maximum(self.starts[pieces], np.uint64(first))
-        return np.diff(starts, append=np.uint64(last + 1)), self.above[pieces]
-
-    def _pieces(self, first: int, last: int) -> slice:
-        starts = self.starts
-        begin = int(np.searchsorted(starts, np.uint64(first), side="right")) - 1
-        return slice(begin, int(np.searchsorted(starts, np.uint64(last), side="right")))
 
 
 class PrivateThreshold(RuleLearner):
@@ -286,10 +254,10 @@ class PrivateThreshold(RuleLearner):
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._refuse(concepts, "auto", X, y)
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=self.classes)
+        people = self._population(X, y, users, classes=self.classes)
         held = HeldRecords.stated(self.records, account)
         search = self._published if self.constants == "published" else self._calibrated
-        index = search(MistakeLine(concepts=concepts, users=data), held)
+        index = search(concepts, people, held)
         self._release(
             concepts,
             index,
@@ -304,11 +272,10 @@ class PrivateThreshold(RuleLearner):
         self.threshold_ = concepts.cut_off(index)
         return self
 
-    def _published(self, line: MistakeLine, held: HeldRecords) -> int:
-        """Half for the level, the rest in 4 T equal parts; three noisy counts per round."""
+    def _published(self, concepts: Thresholds, people: People, held: HeldRecords) -> int:
         account = held.account
-        m = published_records(held.typical(line.users), self.excess)
-        concepts, kept = line.concepts, line.users.cap(records=m, random_state=self.random_state)
+        m = published_records(held.typical(people), self.excess)
+        kept = people.capped(m, random_state=self.random_state)
         half = account.left / 2
         level = self.error_level
         if level is None:
@@ -317,14 +284,14 @@ class PrivateThreshold(RuleLearner):
         low, high = min(level + self.excess / 6, 1 - 1e-9), min(level + self.excess / 3, 1.0)
         rounds = math.ceil(math.log(2 / self.excess, 1.5))
         each = half / (4 * rounds)
-        line = MistakeLine(concepts=concepts, users=kept)
-        losses = _Losses.of(line, MoreThan(rate=separating_rate(low, high)))
+        score = MoreThan(rate=separating_rate(low, high))
+        losses = score.losses_along(kept.walk(Along(concepts)))
         noisy = NoisyCount(epsilon=each, relation=self.relation)
 
         def median(first: int, last: int, mass: float) -> int:
-            few = kept.cap(records=math.floor(1 / mass + 1e-9), random_state=self.random_state)
+            few = kept.capped(math.floor(1 / mass + 1e-9), random_state=self.random_state)
             return median_in_range(
-                MistakeLine(concepts=concepts, users=few),
+                few.walk(Along(concepts)),
                 first=first,
                 last=last,
                 mass=mass,
@@ -332,7 +299,7 @@ class PrivateThreshold(RuleLearner):
                 published=True,
             )
 
-        def compare(counts: list[int | None]) -> int:
+        def compare(counts: list[Sealed | None]) -> int:
             left, middle, right = (
                 math.inf if count is None else noisy.release(count, account=account)
                 for count in counts
@@ -347,9 +314,9 @@ class PrivateThreshold(RuleLearner):
         )
         return first
 
-    def _calibrated(self, line: MistakeLine, held: HeldRecords) -> int:
+    def _calibrated(self, concepts: Thresholds, people: People, held: HeldRecords) -> int:
         """Split the budget over an error level, medians, comparisons and a final choice."""
-        account = held.account
+        account, walk = held.account, people.walk(Along(concepts))
         for_level, for_medians, for_compares, for_last = (share * account.left for share in _SHARES)
         if self.error_level is None:
             crossing = Crossing()
@@ -359,7 +326,7 @@ class PrivateThreshold(RuleLearner):
                 sensitivity=crossing.sensitivity(self.relation),
                 relation=self.relation,
             )
-            losses_by_rate = crossing.losses_on_line(line)
+            losses_by_rate = crossing.losses_of_rates_along(walk)
             rate = crossing.rates[chooser.release(-losses_by_rate, account=account)]
             score = MoreThan(rate=rate)
         else:
@@ -370,16 +337,15 @@ class PrivateThreshold(RuleLearner):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        losses = _Losses.of(line, score)
-        everybody = line.n_users
+        losses = score.losses_along(walk)
 
         def median(first: int, last: int, mass: float) -> int:
             part = account.part_of(epsilon=for_medians / _ROUNDS)
-            return median_in_range(line, first=first, last=last, mass=mass, account=part)
+            return median_in_range(walk, first=first, last=last, mass=mass, account=part)
 
-        def compare(counts: list[int | None]) -> int:
-            known = [everybody if count is None else count for count in counts]
-            return smallest.release(-np.array(known, dtype=np.int64), account=account)
+        def compare(counts: list[Sealed | None]) -> int:
+            known = (people.everybody() if count is None else count for count in counts)
+            return smallest.release(-reduce(Sealed.beside, known), account=account)
 
         first, last = self._narrow(
             losses, rounds=_ROUNDS, theta=_THETA, median=median, compare=compare
@@ -389,17 +355,16 @@ class PrivateThreshold(RuleLearner):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        lengths, above = losses.restricted(first, last)
-        return choice.release(lengths, above, lower=first, account=account)
+        return choice.release(losses.between(first, last), lower=first, account=account)
 
     def _narrow(
         self,
-        losses: _Losses,
+        losses: SealedLine,
         *,
         rounds: int,
         theta: float,
         median: Callable[[int, int, float], int],
-        compare: Callable[[list[int | None]], int],
+        compare: Callable[[list[Sealed | None]], int],
     ) -> tuple[int, int]:
         """Halve the range of cut-offs round by round; return what is left of it."""
         first, last = 0, losses.size - 1
@@ -408,7 +373,8 @@ class PrivateThreshold(RuleLearner):
                 break
             middle = median(first, last, theta**k)
             sides = ((first, middle - 1), (middle, middle), (middle + 1, last))
-            winner = compare([losses.smallest(a, b) if a <= b else None for a, b in sides])
+            fewest = [losses.between(a, b).min() if a <= b else None for a, b in sides]
+            winner = compare(fewest)
             if winner == 1 or (winner == 0 and middle == first) or (winner == 2 and middle == last):
                 first = last = middle
             elif winner == 0:

@@ -1,6 +1,6 @@
 """From a score to a hypothesis, and what that choice may lose (K1, L1, L4).
 
-Each function that chooses takes users and an account, spends what is left of it and returns the
+Each function that chooses takes people and an account, spends what is left of it and returns the
 number of a hypothesis. Finite classes are chosen from by permute-and-flip, ordered ones of any size
 by exact sampling of pieces.
 
@@ -20,15 +20,11 @@ from fractions import Fraction
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.people import People
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Way
-from quorate.learners.cut_off_medians import (
-    Middles,
-    median_between,
-    median_error,
-    middle_records,
-)
+from quorate.learners.cut_off_medians import Middles, median_between, median_error
 from quorate.learners.scores import (
     AnyMistake,
     CappedRegret,
@@ -41,13 +37,12 @@ from quorate.learners.scores import (
     Score,
     Surrogate,
 )
-from quorate.learners.scores.base import MistakeLine, MistakeTable
+from quorate.learners.scores.base import Along
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.learners.stretched_line import Span, StretchedLine, most_copies
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest, Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.public_randomness import RandomState
-from quorate.users.crowd import Crowd
 
 __all__ = [
     "choice_along",
@@ -109,7 +104,7 @@ def is_walked(concepts: ConceptClass) -> bool:
 
 def choose_by_score(
     concepts: ConceptClass,
-    users: Crowd,
+    people: People,
     score: Score,
     *,
     account: Account,
@@ -125,7 +120,8 @@ def choose_by_score(
 
     >>> import numpy as np
     >>> from quorate.users import UserData
-    >>> people = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
+    >>> data = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
+    >>> people = People(data, Relation.REPLACE)
     >>> account = Account.open(epsilon=2.0)
     >>> 2 <= choose_by_score(Thresholds(0, 9), people, AnyMistake(), account=account) <= 6
     True
@@ -133,15 +129,14 @@ def choose_by_score(
     Fraction(0, 1)
     """
     if score.record_cap is not None:
-        users = users.cap(records=score.record_cap, random_state=random_state)
+        people = people.capped(score.record_cap, random_state=random_state)
     if is_walked(concepts):
-        line = MistakeLine(concepts=_ordered(concepts), users=users)
-        losses = score.losses_on_line(line)
+        score.check_class(concepts, walked=True)
+        losses = score.losses_along(people.walk(Along(_ordered(concepts))))
         ordered = choice_along(
             score, epsilon=account.left, relation=account.relation, published=published
         )
-        return ordered.release(line.lengths, losses, account=account)
-    table = MistakeTable(concepts=concepts, users=users)
+        return ordered.release(losses, account=account)
     chooser = choice_of_best(
         concepts.size,
         score,
@@ -149,12 +144,12 @@ def choose_by_score(
         relation=account.relation,
         published=published,
     )
-    return chooser.release(-score.losses_of_table(table), account=account)
+    return chooser.release(-score.losses_over(people, concepts), account=account)
 
 
 def choose_by_crossing(
     concepts: ConceptClass,
-    users: Crowd,
+    people: People,
     crossing: Crossing,
     *,
     account: Account,
@@ -166,18 +161,18 @@ def choose_by_crossing(
         len(crossing.rates), crossing, epsilon=first.left, relation=first.relation
     )
     if is_walked(concepts):
-        losses = crossing.losses_on_line(MistakeLine(concepts=_ordered(concepts), users=users))
+        losses = crossing.losses_of_rates_along(people.walk(Along(_ordered(concepts))))
     else:
-        losses = crossing.losses_of_table(MistakeTable(concepts=concepts, users=users))
+        losses = crossing.losses_of_rates(people, concepts)
     rate = crossing.rates[level.release(-losses, account=first)]
     return choose_by_score(
-        concepts, users, MoreThan(rate=rate), account=account, random_state=random_state
+        concepts, people, MoreThan(rate=rate), account=account, random_state=random_state
     )
 
 
 def choose_in_two_stages(
     concepts: Thresholds,
-    users: Crowd,
+    people: People,
     *,
     account: Account,
     share: Fraction,
@@ -192,21 +187,19 @@ def choose_in_two_stages(
     """
     first = account.part_of(epsilon=share * account.left)
     points = concepts.domain.points
-    line = MistakeLine(concepts=concepts, users=users)
-    if concepts.direction is Direction.ABOVE and not line.in_parts:
-        middles = [middle_records(line.events)]  # the same changes serve both stages
-    else:
-        middles = users.map(Middles(_above(concepts)))
-    place = median_between(middles, points + 1, account=first)
+    walk = people.walk(Along(concepts))
+    # The same steps serve both stages, unless they run in two directions.
+    above = walk if concepts.direction is Direction.ABOVE else people.walk(Along(_above(concepts)))
+    place = median_between(above, Middles(points + 1), account=first)
     spans = [Span(0, min(points, concepts.size - 1), place)]
     if concepts.size > points + 1:
         # Both kinds of cut-offs stand in the line, one after the other.
         last = concepts.size - 1
         spans.append(Span(points + 1, last, min(points + max(place, 1), last)))
     stretched, score = StretchedLine(tuple(spans)), score or CappedRegret()
-    losses = score.losses_on_line(line)
+    losses = stretched.losses(score.losses_along(walk))
     choice = choice_along(score, epsilon=account.left, relation=account.relation)
-    return stretched.point(choice.release(*stretched.pieces(line.starts, losses), account=account))
+    return stretched.point(choice.release(losses, account=account))
 
 
 def _above(concepts: Thresholds) -> Thresholds:

@@ -24,13 +24,13 @@ from functools import cached_property
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
-from quorate.learners.scores.base import MistakeLine, MistakeTable
+from quorate.core.people import People
+from quorate.learners.scores.base import Along, Judged, Spoken
 from quorate.learners.scores.more_than import MoreThan, separating_rate, separation
 from quorate.learners.scores.surrogate import Surrogate
 from quorate.learners.selection import choose_by_score, is_walked
 from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.public_randomness import RandomState
-from quorate.users.crowd import Crowd
 
 __all__ = ["MinErrorSearch", "choose_by_estimated_level", "published_records"]
 
@@ -171,26 +171,23 @@ class MinErrorSearch:
         by_sampling = math.log(size / share) / (2 * (gap / 4) ** 2)
         return math.ceil(max(by_noise, by_sampling))
 
-    def run(self, concepts: ConceptClass, users: Crowd, *, account: Account) -> float:
+    def run(self, concepts: ConceptClass, people: People, *, account: Account) -> float:
         """Search; return the estimate. Spends what is left of the account in equal parts."""
-        source: MistakeLine | MistakeTable
+        walk = None
         if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
-            source = MistakeLine(concepts=concepts, users=users)
-        else:
-            source = MistakeTable(concepts=concepts, users=users)
+            walk = people.walk(Along(concepts))
         lower, upper = self.start
         each = account.left / self.rounds
         for _ in range(self.rounds):
             guess = (lower + upper) / 2
             rate, share = self.step(guess)
-            score = MoreThan(rate=rate)
-            losses = (
-                score.losses_on_line(source)
-                if isinstance(source, MistakeLine)
-                else score.losses_of_table(source)
-            )
             compare = PrivateCompare(share=share, epsilon=each, relation=account.relation)
-            if compare.release(int(losses.min()), n_users=users.n_users, account=account):
+            score, weights = MoreThan(rate=rate), compare.weights
+            if walk is not None:
+                excess = walk.scores(Spoken(score, *weights)).min()
+            else:
+                excess = people.scores(Judged(concepts, (score,), *weights)).min()
+            if compare.release_excess(excess, account=account):
                 lower = guess
             else:
                 upper = guess
@@ -199,7 +196,7 @@ class MinErrorSearch:
 
 def choose_by_estimated_level(
     concepts: ConceptClass,
-    users: Crowd,
+    people: People,
     *,
     records: int,
     excess: float,
@@ -220,7 +217,7 @@ def choose_by_estimated_level(
     search = MinErrorSearch.of_class(
         concepts, alpha=excess / 6 if published else excess, records=records, published=published
     )
-    kept = users.cap(records=search.kept_records, random_state=random_state)
+    kept = people.capped(search.kept_records, random_state=random_state)
     half = account.left / 2
     level = search.run(concepts, kept, account=account.part_of(epsilon=half))
     if published:

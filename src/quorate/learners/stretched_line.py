@@ -14,7 +14,8 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
+
+from quorate.core.questions.lines import SealedLine
 
 __all__ = ["Span", "StretchedLine", "most_copies"]
 
@@ -85,18 +86,11 @@ class StretchedLine:
         """The number of copies, fewer than 2**64."""
         return sum(self._copies(self._segments))
 
-    def pieces(
-        self, starts: NDArray[np.uint64], losses: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Return sizes (in copies) and losses of the pieces of a line that begin at ``starts``."""
-        changes = np.array([start for start, _ in self._segments], dtype=np.uint64)
-        weights = np.array([weight for _, weight in self._segments], dtype=np.uint64)
-        # Two sorted rows: a merge is ten times as quick as numpy's search for distinct numbers.
-        edges = np.sort(np.concatenate([starts, changes]), kind="stable")
-        edges = edges[np.append(True, edges[1:] != edges[:-1])]
-        weight = weights[np.searchsorted(changes, edges, side="right") - 1]
-        loss = losses[np.searchsorted(starts, edges, side="right") - 1]
-        return np.diff(edges, append=np.uint64(self.size)) * weight, loss
+    def losses(self, line: SealedLine) -> SealedLine:
+        """Return losses along the line for every copy of a point."""
+        places = np.array([start for start, _ in self._segments], dtype=np.uint64)
+        copies = np.array([weight for _, weight in self._segments], dtype=np.uint64)
+        return line.stretched(places, copies)
 
     def point(self, place: int) -> int:
         """Return the point that copy number ``place`` repeats."""

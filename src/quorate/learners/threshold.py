@@ -227,7 +227,7 @@ class ThresholdLearner(RuleLearner):
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._refuse(concepts, self.algorithm, X, y)
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=self.classes)
-        self._learn(concepts, data, self.algorithm, account)
+        people = self._population(X, y, users, classes=self.classes)
+        self._learn(concepts, people, self.algorithm, account)
         self.threshold_ = concepts.cut_off(self.index_)
         return self

@@ -19,6 +19,7 @@ from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account, sample_for
 from quorate.concepts.linear_equations import solve
+from quorate.core.sealed import SealedRows, check_rows, opened_rows
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import permute_and_flip_probabilities
@@ -364,6 +365,20 @@ class AmplifiedParity(_OfEquations):
             runs=self.runs,
         )
         return None if outcome == NOTHING else outcome
+
+    def release_rows(
+        self, equations: SealedRows, *, parts: Integers, account: Account | None = None
+    ) -> int | None:
+        """Return the same for sealed rows: the packed words of one equation a user, and its label.
+
+        ``parts`` is public, and says of each place in which part its user is.
+        """
+        check_rows(equations, self.relation)
+        Account.of_release(account, self).check_seal(equations)
+        held = opened_rows(equations)
+        labels = held[:, -1] == 1
+        words = np.ascontiguousarray(held[:, :-1])
+        return self.release(words, labels, parts=parts, account=account)
 
     def _draw(self, rows: Words, labels: Bits, parts: Integers, noise: NoiseSource) -> int:
         solver = self.solver

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account, noise_for
+from quorate.core.questions.ballots import Ballots, opened_ballots
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Approximate, Guarantee, Pure, Relation, Trust
 from quorate.protocols.randomizers.bucket_counts import BucketCounts
@@ -68,7 +69,7 @@ class Choice:
 
 
 def local_choice(
-    keys: NDArray[np.int64],
+    keys: Ballots | NDArray[np.int64],
     *,
     candidates: int,
     epsilon: float,
@@ -96,7 +97,7 @@ def local_choice(
     """
     response = HashedResponse(candidates=candidates, epsilon=epsilon)
     promise = _Promise(response.event, Trust.LOCAL, unit)
-    return _choose(candidates_of(keys, wide=response.wide), response, promise, account)
+    return _choose(_of_each(keys, account, wide=response.wide), response, promise, account)
 
 
 def honest_users(n_users: int, *, honest: float) -> int:
@@ -115,7 +116,7 @@ def honest_users(n_users: int, *, honest: float) -> int:
 
 
 def shuffle_choice(
-    keys: NDArray[np.int64],
+    keys: Ballots | NDArray[np.int64],
     *,
     candidates: int,
     epsilon: float,
@@ -144,7 +145,7 @@ def shuffle_choice(
     >>> shuffle_choice(np.full(200, 5), candidates=2**14, epsilon=1.0, delta=1e-6).key
     5
     """
-    keys = candidates_of(keys)
+    keys = _of_each(keys, account)
     hiding = honest_users(len(keys), honest=honest)
     response = shuffled_response(int(candidates), float(epsilon), float(delta), hiding)
     promise = _Promise(Approximate(epsilon, delta), Trust.SHUFFLE, unit)
@@ -187,7 +188,7 @@ def bucket_reports(
 
 
 def bucket_choice(
-    keys: NDArray[np.int64],
+    keys: Ballots | NDArray[np.int64],
     *,
     candidates: int,
     epsilon: float,
@@ -227,7 +228,7 @@ def bucket_choice(
     >>> choice.key, choice.report.error_bound(0.05) < 60
     (5, True)
     """
-    keys = candidates_of(keys)
+    keys = _of_each(keys, account)
     counts = bucket_reports(
         len(keys),
         candidates=candidates,
@@ -250,6 +251,17 @@ class _Promise:
     trust: Trust
     unit: str
     relation: Relation = Relation.REPLACE
+
+
+def _of_each(
+    keys: Ballots | NDArray[np.int64], account: Account | None, *, wide: bool = False
+) -> NDArray[np.int64]:
+    """Return the candidate of each user, which only the user's own device looks at."""
+    if isinstance(keys, Ballots):
+        if account is not None:
+            account.check_seal(keys)
+        keys = opened_ballots(keys)
+    return candidates_of(keys, wide=wide)
 
 
 def _choose(

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.concepts.mistake_events import MistakeEvents, group_by_user
+from quorate.concepts.mistake_events import MistakeEvents
 from quorate.public_randomness import SharedSeed, hash_word
+from quorate.users.grouping import group_by_user
 
 __all__ = ["GumbelTree", "Staircase", "staircases"]
 

@@ -22,6 +22,7 @@ from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept, ConceptClass, Constant
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import TRUST, Relation, Trust
@@ -29,7 +30,6 @@ from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.noisy_count import NoisyCount
-from quorate.mechanisms.votes import count_votes
 from quorate.protocols.randomizers.bucket_counts import BucketCounts
 from quorate.protocols.randomizers.hashed import MAX_BITS, WORD_BITS
 from quorate.protocols.simulate import (
@@ -45,7 +45,7 @@ from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, call_quietly, people_told
+from quorate.users.crowd import call_quietly, people_told
 from quorate.users.public_choices import in_own_order
 from quorate.users.tables import check_classes, check_columns, check_labels
 
@@ -300,11 +300,11 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         if self.trust == "shuffle" and (present := people_told(X, users)) is not None:
             self.refuse_hopeless(present, rule.n_features)
         account = self._charge(X, y, users, target=True, reserve=self._charged_delta)
-        data = self._crowd(X, y, users, classes=self.classes)
+        people = self._population(X, y, users, classes=self.classes)
         if self.trust == "central":
-            released = self._central(rule, data, seed, account)
+            released = self._central(rule, people, seed, account)
         else:
-            released = self._reported(rule, data, SharedSeed(seed), account)
+            released = self._reported(rule, people, SharedSeed(seed), account)
         self.guarantee_ = self._promise(account)
         self.index_, self.seed_ = released.key, released.seed
         self.concept_: Concept = Constant(0)
@@ -422,47 +422,46 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         pure = self.trust == "central" and self._selection(self._rule()).pure
         return 0.0 if pure else self.delta
 
-    def _central(self, rule: StableRule, data: Crowd, seed: int, account: Account) -> _Released:
+    def _central(self, rule: StableRule, people: People, seed: int, account: Account) -> _Released:
         selection = self._selection(rule)
         share = exact(AGREEMENT_SHARE) * account.epsilon if self.agreement else Fraction(0)
         left = account.epsilon - share
         seeds = [SharedSeed(seed, task=f"seed {i}") for i in range(self.seeds)]
         if not selection.pure:
             seeds = seeds[:1]
-        keys = [_all_keys(rule, data, each) for each in seeds]
+        ballots = [people.ballots(_Decided(rule, each)) for each in seeds]
+        votes = [own.votes(rule.size) for own in ballots]
         chosen: int | None
         if selection.pure:
-            votes: dict[int, int] = {}
-            for place, own in enumerate(keys):
-                for key, count in count_votes(own, size=rule.size).items():
-                    votes[place * rule.size + int(key)] = count
+            under_all = votes[0]
+            for place, under in enumerate(votes[1:], start=1):
+                under_all = under_all.beside(under, shift=place * rule.size)
             choice = ChooseKey(size=rule.size * len(seeds), epsilon=left, relation=self.relation)
-            place, chosen = divmod(choice.release(votes, account=account), rule.size)
+            place, chosen = divmod(choice.release(under_all, account=account), rule.size)
         else:
             stable = StableChoice(epsilon=left, delta=self.delta, relation=self.relation)
             place = 0
-            chosen = stable.release(count_votes(keys[0], size=rule.size), account=account)
+            chosen = stable.release(votes[0], account=account)
         agreement = None
         if self.agreement:
-            supporters = 0 if chosen is None else int(np.count_nonzero(keys[place] == chosen))
             counted = NoisyCount(epsilon=share, relation=self.relation)
-            noisy = counted.release(supporters, account=account)
-            agreement = min(max(float(noisy) / data.n_users, 0.0), 1.0)
-        people: float = math.inf
-        n_users = data.n_users if self.relation is Relation.REPLACE else None
+            noisy = counted.release(ballots[place].of_key(chosen), account=account)
+            agreement = min(max(float(noisy) / people.n_users, 0.0), 1.0)
+        worse: float = math.inf
+        n_users = people.n_users if self.relation is Relation.REPLACE else None
         if selection.pure:
-            people = choice.error_bound(1.0 - CONFIDENCE)
+            worse = choice.error_bound(1.0 - CONFIDENCE)
         elif n_users is not None and chosen is not None:
-            people = stable.error_bound(1.0 - CONFIDENCE, keys=max(2, n_users))
+            worse = stable.error_bound(1.0 - CONFIDENCE, keys=max(2, n_users))
         error = ChoiceError.unknown("How many keys have votes was not released.")
-        if math.isfinite(people):
-            error = ChoiceError.of_people(people, counts=_COUNTED, n_users=n_users)
+        if math.isfinite(worse):
+            error = ChoiceError.of_people(worse, counts=_COUNTED, n_users=n_users)
         return _Released(chosen, seeds[place], agreement, selection.route, error)
 
     def _reported(
-        self, rule: StableRule, data: Crowd, seed: SharedSeed, account: Account
+        self, rule: StableRule, people: People, seed: SharedSeed, account: Account
     ) -> _Released:
-        keys = _all_keys(rule, data, seed)
+        keys = people.ballots(_Decided(rule, seed))
         if self.trust == "local":
             found = local_choice(keys, candidates=rule.size, epsilon=self.epsilon, account=account)
         elif self.reports != "hashed":
@@ -485,8 +484,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         route = REPORTS[self.trust if self.reports == "hashed" else self.reports]
         if isinstance(found.report, BucketCounts):
             # Lemma 36: no count is above the truth, so only the best key's own noise can hurt it.
-            people = found.report.error_bound(1.0 - CONFIDENCE)
-            error = ChoiceError.of_people(people, counts=_COUNTED, n_users=data.n_users)
+            worse = found.report.error_bound(1.0 - CONFIDENCE)
+            error = ChoiceError.of_people(worse, counts=_COUNTED, n_users=people.n_users)
         return _Released(found.key, seed, agreement, route, error)
 
 
@@ -524,14 +523,15 @@ def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
     return keys
 
 
-def _all_keys(rule: StableRule, data: Crowd, seed: SharedSeed) -> Keys:
-    """Return what each user decides, in the order of their own keys, wherever they lie."""
-    decided: Keys = np.concatenate(data.map(partial(_keys_of_part, rule, seed)))
-    return decided[np.argsort(data.keys(), kind="stable")]
+@dataclass(frozen=True)
+class _Decided:
+    """What each user decides by a rule and a seed."""
 
+    rule: StableRule
+    seed: SharedSeed
 
-def _keys_of_part(rule: StableRule, seed: SharedSeed, part: UserData) -> Keys:
-    return decide_quietly(rule, part, seed)
+    def __call__(self, part: UserData) -> Keys:
+        return decide_quietly(self.rule, part, self.seed)
 
 
 def _decide(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:

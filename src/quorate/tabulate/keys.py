@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from quorate._validate import described, float_down
 from quorate.accounting.account import Account
+from quorate.core.questions.votes import count_votes
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.mechanisms.choices.stable_choice import StableHistogram
-from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
 from quorate.tabulate.gathering.short_texts import ShortTexts
 from quorate.users import kinds

@@ -54,6 +54,7 @@ __all__ = [
     "arguments_of",
     "call_quietly",
     "check_statistic",
+    "columns_told",
     "counts_up_to",
     "encode_users",
     "people_told",
@@ -242,6 +243,15 @@ def people_told(X: Any, users: Any) -> int | None:
     if isinstance(X, Crowd):
         return X.n_users
     return None if users is None else len(grouping.group(users).keys)
+
+
+def columns_told(X: Any) -> int | None:
+    """Return how many features there are, if ``X`` is a crowd.
+
+    >>> columns_told(np.zeros((3, 2))) is None
+    True
+    """
+    return X.n_features if isinstance(X, Crowd) else None
 
 
 def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any, ...]]:

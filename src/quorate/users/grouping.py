@@ -36,6 +36,7 @@ __all__ = [
     "Groups",
     "distinct_ids",
     "group",
+    "group_by_user",
     "id_columns",
     "index_type",
     "mix",
@@ -342,3 +343,17 @@ def _hash(texts: Any) -> Words:
     scrambled = mix(places.astype(np.uint64) * np.uint64(256) + octets)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(scrambled, dtype=np.uint64)])
     return mix(sums[starts + lengths] - sums[starts] + lengths.astype(np.uint64))
+
+
+def group_by_user(user: NDArray[np.int64], *, n_users: int) -> NDArray[np.intp]:
+    """Return the stable order that brings the entries of each user together.
+
+    >>> group_by_user(np.array([1, 0, 1, 0]), n_users=2)
+    array([1, 3, 0, 2])
+    """
+    # numpy sorts 16-bit integers by radix, in linear time.
+    order: NDArray[np.intp] = np.argsort((user & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, max(16, n_users.bit_length()), 16):
+        digit = ((user[order] >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit, kind="stable")]
+    return order

@@ -9,18 +9,19 @@ from quorate.learners import ConceptLearner
 from quorate.learners.scores import AnyMistake, MoreThan
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from rule_worlds import losses_of
 
 
 @pytest.mark.claim("F4: Lemma 22")
 def test_a_user_counts_once():
-    assert AnyMistake().tally(np.array([[0, 1, 900]]), np.array([999])).tolist() == [0, 1, 1]
+    assert losses_of(AnyMistake(), np.array([[0, 1, 900]]), np.array([999])).tolist() == [0, 1, 1]
 
 
 def test_it_is_more_than_zero_mistakes():
     rng = np.random.default_rng(0)
     mistakes, held = rng.integers(0, 4, (20, 7)), np.full(20, 5)
-    same = MoreThan(rate=0.0).tally(mistakes, held)
-    np.testing.assert_array_equal(AnyMistake().tally(mistakes, held), same)
+    same = losses_of(MoreThan(rate=0.0), mistakes, held)
+    np.testing.assert_array_equal(losses_of(AnyMistake(), mistakes, held), same)
 
 
 def test_no_record_is_dropped():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rule_worlds
 from quorate.concepts import Direction, FiniteTable, Thresholds
-from quorate.exceptions import ParameterError
+from quorate.core.moves import Moves
+from quorate.core.sealed import seal
+from quorate.exceptions import ParameterError, SealedError
 from quorate.guarantees import Relation
 from quorate.learners.scores import (
     AdditiveScore,
@@ -21,15 +25,23 @@ from quorate.learners.scores import (
     Crossing,
     Duels,
     KolmogorovSmirnov,
-    MistakeLine,
     Mistakes,
-    MistakeTable,
     MoreThan,
     OwnBest,
     Surrogate,
 )
+from quorate.learners.scores.base import Along
 from quorate.users import UserData
-from rule_worlds import CUT_OFFS, LABELINGS, RELATIONS, audit_on_line, audit_score, largest_move
+from rule_worlds import (
+    CUT_OFFS,
+    LABELINGS,
+    RELATIONS,
+    audit_on_line,
+    audit_score,
+    largest_move,
+    losses_of,
+)
+from sealing import numbers_of
 
 SCORES = [
     Mistakes(records=1),
@@ -56,7 +68,7 @@ both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.
 def table_losses(score, data, concepts=LABELINGS):
     if score.record_cap is not None:
         data = data.cap(records=score.record_cap, random_state=0)
-    return score.losses_of_table(MistakeTable(concepts=concepts, users=data))
+    return rule_worlds.table_losses(score, concepts, data)
 
 
 @both_relations
@@ -82,22 +94,28 @@ class TestPrivacyOfEveryScore:
 def test_the_exact_audit_on_a_line_finds_no_more_than_the_claim(
     score, relation, monkeypatch, record_property
 ):
+    if isinstance(score, Duels | ClippedPairwise) and relation is Relation.ADD_REMOVE:
+        with pytest.raises(SealedError, match="number of users is private"):
+            rule_worlds.line_losses(score, CUT_OFFS, rule_worlds.people(((),)), relation)
+        return
     found = audit_on_line(score, relation, monkeypatch)
     record_property("tightness", found.tightness)
     assert found.holds, str(found)
 
 
 def with_sensitivity(score, divisor):
-    """Break a score: the same losses, multiplied, with the sensitivity it had before."""
-    broken = type(
-        "Broken",
-        (type(score),),
-        {
-            "losses": lambda self, tally, *, n_users: (
-                divisor * super(broken, self).losses(tally, n_users=n_users)
-            ),
-        },
-    )
+    """Break a score: the same losses, of which one user is said to move a part only."""
+
+    def sensitivity(self, relation):
+        return Fraction(super(broken, self).sensitivity(relation), divisor)
+
+    def losses_over(self, people, concepts):
+        found = super(broken, self).losses_over(people, concepts)
+        lengths = (Fraction(each, divisor) for each in astuple(found.moves)[:4])
+        return seal(numbers_of(found), Moves(*lengths), found.relation)
+
+    own = {"sensitivity": sensitivity, "losses_over": losses_over}
+    broken = type("Broken", (type(score),), own)
     fields = {name: getattr(score, name) for name in score.__dataclass_fields__}
     return broken(**fields)
 
@@ -138,27 +156,28 @@ class TestLinesAgreeWithTables:
     @given(data=crowds())
     def test_every_piece_has_the_losses_of_its_hypotheses(self, score, direction, data):
         concepts = Thresholds(0, 7, direction=direction)
-        line = MistakeLine(concepts=concepts, users=data)
-        on_line = np.repeat(score.losses_on_line(line), line.events.lengths.astype(int))
-        on_table = score.losses_of_table(MistakeTable(concepts=concepts, users=data))
+        on_line = rule_worlds.all_losses(score, concepts, data)
+        on_table = rule_worlds.table_losses(score, concepts, data)
         np.testing.assert_array_equal(on_line, on_table)
 
     @settings(max_examples=40)
     @given(data=crowds())
     def test_a_crossing_is_the_same_on_both(self, data):
         score = Crossing(rates=(0.0, 0.2, 0.4))
-        line = MistakeLine(concepts=Thresholds(0, 7), users=data)
-        table = MistakeTable(concepts=Thresholds(0, 7), users=data)
-        np.testing.assert_array_equal(score.losses_on_line(line), score.losses_of_table(table))
+        walk = rule_worlds.asked(data).walk(Along(Thresholds(0, 7)))
+        along = numbers_of(score.losses_of_rates_along(walk))
+        np.testing.assert_array_equal(along, table_losses(score, data, Thresholds(0, 7)))
 
 
 class TestTables:
-    @pytest.mark.parametrize("score", [s for s in SCORES if not isinstance(s, Surrogate)], ids=repr)
+    @pytest.mark.parametrize(
+        "score", [s for s in SCORES if isinstance(s, AdditiveScore | ClippedDifference)], ids=repr
+    )
     def test_tallies_of_parts_add_up_to_the_tally_of_all(self, score):
         rng = np.random.default_rng(0)
         mistakes, held = rng.integers(0, 5, (9, 6)).astype(np.int32), rng.integers(4, 8, 9)
-        parts = score.tally(mistakes[:4], held[:4]) + score.tally(mistakes[4:], held[4:])
-        np.testing.assert_array_equal(parts, score.tally(mistakes, held))
+        parts = [losses_of(score, mistakes[own], held[own]) for own in (slice(4), slice(4, 9))]
+        np.testing.assert_array_equal(sum(parts), losses_of(score, mistakes, held))
 
     @every_score
     def test_nobody_at_all_gives_a_loss_for_every_hypothesis(self, score):
@@ -196,18 +215,17 @@ class TestGuards:
             def contribution(self, mistakes, held):
                 return 100 * mistakes - 50
 
-        assert Liar().tally(np.array([[0, 3]]), np.array([3])).tolist() == [0, 1]
+        assert losses_of(Liar(), np.array([[0, 3]]), np.array([3])).tolist() == [0, 1]
 
     def test_a_score_without_a_line_says_what_to_use(self):
         data = UserData(np.zeros((1, 1)), np.zeros(1), offsets=[0, 1])
-        line = MistakeLine(concepts=CUT_OFFS, users=data)
         with pytest.raises(ParameterError, match="median"):
-            ClippedDifference(reference=0, radius=1).losses_on_line(line)
+            rule_worlds.line_losses(ClippedDifference(reference=0, radius=1), CUT_OFFS, data)
 
     def test_a_large_table_is_fine_and_stays_small(self):
         wide = FiniteTable(np.random.default_rng(0).integers(0, 2, (300, 8)))
         data = UserData(np.zeros((4, 1)), np.ones(4), offsets=[0, 2, 4])
-        assert AnyMistake().losses_of_table(MistakeTable(concepts=wide, users=data)).size == 300
+        assert table_losses(AnyMistake(), data, wide).size == 300
 
 
 def test_relations_have_no_third_member():

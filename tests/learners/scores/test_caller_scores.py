@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 
 from quorate.concepts import Thresholds
-from quorate.exceptions import ParameterError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
 from quorate.learners import ConceptLearner, ThresholdLearner
 from quorate.learners.scores import (
     AdditiveScore,
     AnyMistake,
     Crossing,
-    MistakeLine,
-    MistakeTable,
     MoreThan,
     Score,
     TrustedScore,
 )
 from quorate.learners.scores.caller_scores import by_user
 from quorate.users import UserData
+from rule_worlds import all_losses, table_losses
 
 CUT_OFFS = Thresholds(0, 3)
 
@@ -73,11 +72,8 @@ def people(first, others=((0, 1), (2, 0), (2, 1, 1), (3,))):
 
 def losses(score, users):
     """Return the losses on a table, and on the line: they are the same."""
-    table = score.losses_of_table(MistakeTable(concepts=CUT_OFFS, users=users))
-    line = MistakeLine(concepts=CUT_OFFS, users=users)
-    along = score.losses_on_line(line)
-    piece = np.searchsorted(line.starts, np.arange(line.size, dtype=np.uint64), side="right") - 1
-    np.testing.assert_array_equal(along[piece], table)
+    table = table_losses(score, CUT_OFFS, users)
+    np.testing.assert_array_equal(all_losses(score, CUT_OFFS, users), table)
     return table
 
 
@@ -105,11 +101,11 @@ class TestOneByOne:
     def test_shown_everybody_it_would_follow_who_else_is_there(self):
         def of_others(first):
             users = people(first)
-            tables = [MistakeTable(concepts=CUT_OFFS, users=u) for u in (users, users.take([0]))]
-            return np.subtract(*map(Relative().losses_of_table, tables)).tolist()
+            both = (table_losses(Relative(), CUT_OFFS, u) for u in (users, users.take([0])))
+            return np.subtract(*both).tolist()
 
         assert of_others((0,)) != of_others(())
-        with pytest.raises(SystemExit):
+        with pytest.raises(SchemaError, match="withheld"):
             of_others((3,) * 9)
 
     def test_what_raises_or_is_missing_is_nothing(self):
@@ -194,10 +190,25 @@ def test_what_a_caller_says_lies_between_nothing_and_the_bound():
     """A sum of numbers from -3 to 3 would move by 6 where a user is replaced."""
     score = by_user(Below())
     people = UserData.from_arrays([[0], [2], [3]], [1, 0, 0], users=[0, 1, 1])
-    losses = score.losses_of_table(MistakeTable(concepts=CUT_OFFS, users=people))
-    assert losses.tolist() == [0] * CUT_OFFS.size
-    line = MistakeLine(concepts=CUT_OFFS, users=people)
-    assert not score.losses_on_line(line).any()
+    assert table_losses(score, CUT_OFFS, people).tolist() == [0] * CUT_OFFS.size
+    assert not all_losses(score, CUT_OFFS, people).any()
+
+
+class Fickle(AdditiveScore):
+    """Says something else about the same count the next time it is asked."""
+
+    name, bound = "fickle", 3
+
+    def contribution(self, mistakes, held):
+        return np.arange(mistakes.size).reshape(mistakes.shape) % 2 * 3
+
+
+def test_along_a_line_nobody_counts_more_than_the_bound_either():
+    """Differences of what is said are added up, so what is said must go on where it stopped."""
+    one = UserData.from_arrays([[0], [1], [2], [3]], [1, 1, 1, 1], users=[0, 0, 0, 0])
+    for score in (by_user(Fickle()), Fickle()):
+        found = all_losses(score, CUT_OFFS, one)
+        assert 0 <= found.min() <= found.max() <= 3
 
 
 def test_a_trusted_score_is_as_one_sided_as_it_says():

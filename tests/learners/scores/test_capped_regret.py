@@ -8,9 +8,10 @@ import pytest
 from quorate.concepts import Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores import CappedRegret, MistakeLine, MistakeTable, OwnBest
+from quorate.learners.scores import CappedRegret, OwnBest
 from quorate.learners.scores.capped_regret import FULL_REGRET, capped
 from quorate.users import UserData
+from rule_worlds import line_losses, losses_of, table_losses
 
 
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
@@ -25,7 +26,7 @@ def test_the_terms_are_those_of_exact_fractions(share):
 
 def test_all_of_the_records_count_whole_if_nothing_is_capped():
     mistakes, held = np.array([[0, 3, 8], [1, 1, 0]]), np.array([8, 2])
-    whole = CappedRegret(share=Fraction(1)).tally(mistakes, held)
+    whole = losses_of(CappedRegret(share=Fraction(1)), mistakes, held)
     assert whole.tolist() == [512, 384 + 512, 1024]
 
 
@@ -38,8 +39,8 @@ def test_a_share_is_a_plain_fraction(share):
 @pytest.mark.parametrize("relation", list(Relation))
 def test_a_giant_user_counts_no_more_than_anybody(relation):
     giant = UserData(np.full((500, 1), 3.0), np.ones(500), offsets=[0, 500])
-    line = MistakeLine(concepts=Thresholds(0, 2**40), users=giant)
-    assert CappedRegret().losses_on_line(line).tolist() == [0, FULL_REGRET]
+    along = line_losses(CappedRegret(), Thresholds(0, 2**40), giant)[1]
+    assert along.tolist() == [0, FULL_REGRET]
     assert CappedRegret().sensitivity(relation) == FULL_REGRET
 
 
@@ -47,13 +48,11 @@ def test_it_finds_what_errs_least_where_most_users_would_choose_otherwise():
     # Three of five users mind the cut-off 2 a little, two mind the cut-off 6 a lot.
     mistakes = np.array([[0, 1]] * 3 + [[4, 0]] * 2)
     held = np.full(5, 8)
-    assert CappedRegret().tally(mistakes, held).argmin() == 1
-    assert OwnBest().tally(mistakes, held).argmin() == 0
+    assert losses_of(CappedRegret(), mistakes, held).argmin() == 1
+    assert losses_of(OwnBest(), mistakes, held).argmin() == 0
 
 
 def test_a_user_without_records_minds_nothing():
     nobody = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0, 0, 0])
-    line = MistakeLine(concepts=Thresholds(0, 5), users=nobody)
-    table = MistakeTable(concepts=Thresholds(0, 5), users=nobody)
-    assert CappedRegret().losses_on_line(line).tolist() == [0]
-    assert CappedRegret().losses_of_table(table).tolist() == [0] * 7
+    assert line_losses(CappedRegret(), Thresholds(0, 5), nobody)[1].tolist() == [0]
+    assert table_losses(CappedRegret(), Thresholds(0, 5), nobody).tolist() == [0] * 7

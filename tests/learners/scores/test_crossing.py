@@ -6,9 +6,17 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores import Crossing, MistakeTable
+from quorate.learners.scores import Crossing
 from quorate.learners.selection import choose_by_crossing
-from rule_worlds import LABELINGS, RELATIONS, audit, largest_move
+from rule_worlds import (
+    LABELINGS,
+    RELATIONS,
+    asked,
+    audit,
+    largest_move,
+    losses_of,
+    table_losses,
+)
 
 RATES = Crossing(rates=(0.0, 0.25, 0.5))
 
@@ -17,14 +25,14 @@ RATES = Crossing(rates=(0.0, 0.25, 0.5))
 class TestPrivacy:
     def test_one_user_moves_no_loss_further_than_the_sensitivity(self, relation):
         def losses(data):
-            return RATES.losses_of_table(MistakeTable(concepts=LABELINGS, users=data))
+            return table_losses(RATES, LABELINGS, data)
 
         assert largest_move(losses, relation) <= RATES.sensitivity(relation)
 
     def test_the_exact_audit_of_both_steps_holds(self, relation, record_property):
         def choose(data):
             account = Account.open(epsilon=1.0, relation=relation)
-            return choose_by_crossing(LABELINGS, data, RATES, account=account)
+            return choose_by_crossing(LABELINGS, asked(data, relation), RATES, account=account)
 
         found = audit(choose, relation)
         record_property("tightness", found.tightness)
@@ -37,13 +45,13 @@ class TestUtility:
         rng = np.random.default_rng(0)
         mistakes = rng.binomial(64, [0.2, 0.4], (400, 2))
         score = Crossing()
-        losses = score.losses(score.tally(mistakes, np.full(400, 64)), n_users=400)
+        losses = losses_of(score, mistakes, np.full(400, 64))
         assert abs(score.rates[int(np.argmin(losses))] - 0.2) < 0.03
 
     def test_realizable_data_take_rate_zero(self):
         score = Crossing()
         mistakes = np.array([[0, 3]] * 50)
-        losses = score.losses(score.tally(mistakes, np.full(50, 8)), n_users=50)
+        losses = losses_of(score, mistakes, np.full(50, 8))
         assert int(np.argmin(losses)) == 0
         assert losses[0] < losses[1]
 

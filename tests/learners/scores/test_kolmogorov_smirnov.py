@@ -6,6 +6,7 @@ import pytest
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores import KolmogorovSmirnov
+from rule_worlds import losses_of
 
 
 def test_a_hypothesis_that_is_best_for_every_user_has_loss_zero():
@@ -13,7 +14,7 @@ def test_a_hypothesis_that_is_best_for_every_user_has_loss_zero():
     mistakes = rng.integers(1, 6, (30, 5))
     mistakes[:, 2] = 0
     score = KolmogorovSmirnov()
-    losses = score.losses(score.tally(mistakes, np.full(30, 8)), n_users=30)
+    losses = losses_of(score, mistakes, np.full(30, 8))
     assert losses[2] == 0
     assert losses.min() == 0
 
@@ -23,8 +24,8 @@ def test_the_loss_sees_differences_that_one_level_misses():
     held = np.full(10, 10)
     one = KolmogorovSmirnov(rates=(0.0,))
     all_levels = KolmogorovSmirnov()
-    assert one.losses(one.tally(mistakes, held), n_users=10).tolist() == [0, 0]
-    assert all_levels.losses(all_levels.tally(mistakes, held), n_users=10).tolist() == [0, 10]
+    assert losses_of(one, mistakes, held).tolist() == [0, 0]
+    assert losses_of(all_levels, mistakes, held).tolist() == [0, 10]
 
 
 def test_sensitivities_are_the_proved_ones():

@@ -6,6 +6,7 @@ import pytest
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores import Mistakes
+from rule_worlds import losses_of
 
 
 def test_sensitivity_is_the_number_of_records_that_count():
@@ -14,7 +15,7 @@ def test_sensitivity_is_the_number_of_records_that_count():
 
 
 def test_more_mistakes_than_records_are_cut_even_if_the_cap_was_forgotten():
-    assert Mistakes(records=2).tally(np.array([[9, 1]]), np.array([9])).tolist() == [2, 1]
+    assert losses_of(Mistakes(records=2), np.array([[9, 1]]), np.array([9])).tolist() == [2, 1]
 
 
 def test_the_learner_is_told_to_cap():

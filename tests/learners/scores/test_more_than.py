@@ -7,7 +7,7 @@ from scipy.stats import binom
 from quorate.exceptions import ParameterError
 from quorate.learners.scores import MoreThan
 from quorate.learners.scores.more_than import published_separation, separating_rate, separation
-from rule_worlds import HOLDINGS, audit, people
+from rule_worlds import HOLDINGS, audit, losses_of, people
 
 GRID = [
     (m, p, p + gap)
@@ -62,28 +62,27 @@ class TestUnequalRecords:
         score = MoreThan.separating(error_level=0.1, excess=0.02)
         for m in (1, 4, 16, 64, 333):
             t, _ = separation(m, 0.1, 0.12)
-            votes = score.tally(np.array([[t, t + 1]]), np.array([m]))
+            votes = losses_of(score, np.array([[t, t + 1]]), np.array([m]))
             assert votes.tolist() == [0, 1]
 
     def test_a_user_without_records_counts_for_nothing(self):
-        assert MoreThan(rate=0.3).tally(np.array([[0, 0]]), np.array([0])).tolist() == [0, 0]
+        assert losses_of(MoreThan(rate=0.3), np.array([[0, 0]]), np.array([0])).tolist() == [0, 0]
 
 
 class TestPrivacy:
     def test_a_twin_that_takes_t_from_the_data_is_caught(self):
         from quorate.accounting.account import Account
         from quorate.guarantees import Relation
-        from quorate.learners.scores import MistakeTable
         from quorate.learners.selection import choose_by_score
-        from rule_worlds import LABELINGS
+        from rule_worlds import LABELINGS, asked, table_losses
 
         rates = (0.0, 0.2, 0.4, 0.6)
 
         def tune_on_the_data(data):
-            table = MistakeTable(concepts=LABELINGS, users=data)
-            spread = [np.ptp(MoreThan(rate=rate).losses_of_table(table)) for rate in rates]
+            found = [table_losses(MoreThan(rate=rate), LABELINGS, data) for rate in rates]
+            spread = [np.ptp(losses) for losses in found]
             score = MoreThan(rate=rates[int(np.argmax(spread))])
-            return choose_by_score(LABELINGS, data, score, account=Account.open(epsilon=1.0))
+            return choose_by_score(LABELINGS, asked(data), score, account=Account.open(epsilon=1.0))
 
         assert not audit(tune_on_the_data, Relation.REPLACE, n_users=3, thorough=False).holds
         assert people(HOLDINGS).n_users == len(HOLDINGS)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from quorate.concepts import Thresholds
+from quorate.core.questions.lines import Heights
 from quorate.learners.scores import AnyMistake, MistakeLine, MistakeTable, OwnBest
-from quorate.learners.scores.own_best import fewest_mistakes
 from quorate.users import UserData
+from rule_worlds import line_losses, table_losses
 
 
 def crowd(seed, n=20, m=5, points=6):
@@ -27,23 +28,22 @@ def test_the_fewest_mistakes_are_attained_ones_even_when_records_tie():
             ]
         )
         events = MistakeLine(concepts=Thresholds(0, 5), users=data).events
-        np.testing.assert_array_equal(fewest_mistakes(events), table.min(axis=1))
+        np.testing.assert_array_equal(Heights.of(events).fewest(), table.min(axis=1))
 
 
 def test_with_one_record_a_user_it_is_any_mistake():
     data = crowd(1, m=1)
-    table = MistakeTable(concepts=Thresholds(0, 5), users=data)
-    own, any_mistake = OwnBest(), AnyMistake()
-    np.testing.assert_array_equal(own.losses_of_table(table), any_mistake.losses_of_table(table))
+    own, any_mistake = (
+        table_losses(score, Thresholds(0, 5), data) for score in (OwnBest(), AnyMistake())
+    )
+    np.testing.assert_array_equal(own, any_mistake)
 
 
 def test_a_user_without_records_approves_of_everything():
     data = UserData(np.array([[3.0]]), np.array([1.0]), offsets=[0, 0, 1])
-    line = MistakeLine(concepts=Thresholds(0, 5), users=data)
-    assert OwnBest().losses_on_line(line).max() == 1
+    assert line_losses(OwnBest(), Thresholds(0, 5), data)[1].max() == 1
 
 
 def test_nobody_at_all_is_fine():
     data = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0])
-    line = MistakeLine(concepts=Thresholds(0, 5), users=data)
-    assert OwnBest().losses_on_line(line).tolist() == [0]
+    assert line_losses(OwnBest(), Thresholds(0, 5), data)[1].tolist() == [0]

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.concepts import FiniteTable
+from quorate.core.questions.pairs import BySign, count_defeats
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores import ClippedPairwise, Duels
-from quorate.learners.scores.pairwise import MAX_DUELLISTS, count_defeats, published_clip
-from rule_worlds import audit_score
+from quorate.learners.scores.pairwise import MAX_DUELLISTS, published_clip
+from rule_worlds import audit_score, losses_of
 
 tables = st.integers(0, 6).flatmap(
     lambda n: st.lists(
@@ -41,7 +42,7 @@ class TestTheDefinition:
     def test_duels_are_the_worst_sum_of_verdicts(self, rows, loss, gain):
         mistakes = np.array(rows, dtype=np.int64).reshape(-1, 4)
         score = Duels(loss=loss, gain=gain)
-        losses = score.losses(score.tally(mistakes, np.zeros(len(rows))), n_users=len(rows))
+        losses = losses_of(score, mistakes, np.zeros(len(rows)))
         worst = by_definition(mistakes, lambda d: loss * (d > 0) - gain * (d < 0))
         np.testing.assert_array_equal(losses, 2 * worst - (loss - gain) * len(rows))
 
@@ -50,7 +51,7 @@ class TestTheDefinition:
     def test_the_clipped_score_is_that_of_theorem_37(self, rows, tau):
         mistakes = np.array(rows, dtype=np.int64).reshape(-1, 4)
         score = ClippedPairwise(tau=tau)
-        losses = score.losses(score.tally(mistakes, np.zeros(len(rows))), n_users=len(rows))
+        losses = losses_of(score, mistakes, np.zeros(len(rows)))
         worst = by_definition(mistakes, lambda d: max(-tau, min(tau, d)))
         np.testing.assert_array_equal(losses, 2 * worst)
 
@@ -58,7 +59,8 @@ class TestTheDefinition:
         mistakes = np.random.default_rng(0).integers(0, 9, (30, 8))
         sign, clipped = Duels(loss=1, gain=1), ClippedPairwise(tau=1)
         held = np.full(30, 9)
-        np.testing.assert_array_equal(sign.tally(mistakes, held), clipped.tally(mistakes, held))
+        found = [losses_of(each, mistakes, held) for each in (sign, clipped)]
+        np.testing.assert_array_equal(*found)
         assert sign.sensitivity(Relation.REPLACE) == clipped.sensitivity(Relation.REPLACE) == 4
 
     @pytest.mark.claim("F6: Theorem 40")
@@ -66,7 +68,7 @@ class TestTheDefinition:
         # Theorem 40 prints the opposite sign of psi; with it this would fail.
         mistakes = np.array([[0, 2]] * 10)
         for score in (Duels(), Duels(loss=1, gain=1), ClippedPairwise(tau=5)):
-            losses = score.losses(score.tally(mistakes, np.full(10, 4)), n_users=10)
+            losses = losses_of(score, mistakes, np.full(10, 4))
             assert losses[0] < losses[1]
 
 
@@ -86,11 +88,14 @@ class TestCounting:
 class TestPrivacy:
     @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
     def test_a_twin_with_the_sensitivity_of_a_single_count_is_caught(self, relation):
-        class SensitivityOne(Duels):
+        class SensitivityOne(BySign):
             def sensitivity(self, relation):
                 return 2  # what one unclipped vote would have, in these doubled units
 
-        assert not audit_score(SensitivityOne(), relation, thorough=False).holds
+        class Claiming(Duels):
+            verdict = SensitivityOne(2, 1)
+
+        assert not audit_score(Claiming(), relation, thorough=False).holds
 
     def test_two_hypotheses_reach_the_claim(self):
         pair = FiniteTable([[0, 1], [1, 0]])
@@ -104,7 +109,7 @@ class TestRefusals:
         wide = np.zeros((1, MAX_DUELLISTS + 1), dtype=np.int8)
         for score in (Duels(), ClippedPairwise(tau=1)):
             with pytest.raises(ParameterError, match="crossing"):
-                score.tally(wide, np.zeros(1))
+                losses_of(score, wide, np.zeros(1))
 
     @pytest.mark.parametrize("bad", [{"loss": 0}, {"gain": -1}, {"loss": 1.5}])
     def test_weights_that_are_no_integers_are_refused(self, bad):

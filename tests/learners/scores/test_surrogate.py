@@ -6,8 +6,9 @@ import pytest
 from quorate.concepts import Classifiers, Constant, FiniteTable, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores import MistakeTable, MoreThan, Surrogate
+from quorate.learners.scores import MoreThan, Surrogate
 from quorate.users import UserData
+from rule_worlds import table_losses
 
 
 def crowd(seed, n=12, m=4):
@@ -42,16 +43,17 @@ def test_it_is_the_minimum_over_concepts_of_error_plus_disagreement(rate, s):
     for seed in range(4):
         data = crowd(seed)
         score = Surrogate(target=target, rate=rate, disagreements=s)
-        found = score.losses_of_table(MistakeTable(concepts=represented, users=data))
+        found = table_losses(score, represented, data)
         np.testing.assert_array_equal(found, by_definition(target, represented, data, rate, s))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.25, 0.5])
 def test_for_a_class_that_represents_itself_it_is_the_plain_count(rate):
     for seed in range(6):
-        table = MistakeTable(concepts=Thresholds(0, 3), users=crowd(seed))
-        surrogate = Surrogate(target=Thresholds(0, 3), rate=rate).losses_of_table(table)
-        np.testing.assert_array_equal(surrogate, MoreThan(rate=rate).losses_of_table(table))
+        concepts, data = Thresholds(0, 3), crowd(seed)
+        scores = Surrogate(target=concepts, rate=rate), MoreThan(rate=rate)
+        surrogate, plain = (table_losses(score, concepts, data) for score in scores)
+        np.testing.assert_array_equal(surrogate, plain)
 
 
 @pytest.mark.claim("L1: Theorem 3.4")
@@ -61,24 +63,20 @@ def test_one_user_moves_a_loss_by_two_which_is_the_sensitivity(relation):
     score = Surrogate(target=target)
     wrong = UserData(np.zeros((1, 1)), np.ones(1), offsets=[0, 1])
     silent = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0, 0])
-    losses = [
-        int(score.losses_of_table(MistakeTable(concepts=represented, users=users))[0])
-        for users in (wrong, silent)
-    ]
+    losses = [int(table_losses(score, represented, users)[0]) for users in (wrong, silent)]
     assert losses == [2, 0]
     assert score.sensitivity(relation) == 2
 
 
 def test_too_many_pairs_are_refused():
     target = Thresholds(0, 9000)
-    table = MistakeTable(concepts=target, users=crowd(0))
     with pytest.raises(ParameterError, match="pairs"):
-        Surrogate(target=target).losses_of_table(table)
+        table_losses(Surrogate(target=target), target, crowd(0))
 
 
 def test_mistakes_alone_do_not_determine_it():
-    with pytest.raises(ParameterError, match="losses_of_table"):
-        Surrogate(target=Thresholds(0, 1)).tally(np.zeros((1, 3), dtype=int), np.zeros(1))
+    with pytest.raises(ParameterError, match="people can be asked"):
+        Surrogate(target=Thresholds(0, 1)).judged(np.zeros((1, 3), dtype=int), np.zeros(1))
 
 
 def test_the_item_level_learner_keeps_one_record():
@@ -101,7 +99,7 @@ def test_models_are_asked_about_one_user_at_a_time():
         x = np.concatenate([first, np.arange(12.0) % 4])[:, None]
         offsets = [0, len(first), *range(len(first) + 4, len(first) + 13, 4)]
         data = UserData(x, np.ones(len(x)), offsets=offsets)
-        return Surrogate(target=target).losses_of_table(MistakeTable(concepts=target, users=data))
+        return table_losses(Surrogate(target=target), target, data)
 
     # Alone nobody brings five records: the first model says 0, and all labels are 1.
     assert losses([1.0]).tolist() == losses([99.0]).tolist() == [4, 0]

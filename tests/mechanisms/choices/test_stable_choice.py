@@ -13,6 +13,7 @@ import pytest
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.account import Account
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.questions.votes import sorted_votes
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.stable_choice import (
@@ -21,7 +22,6 @@ from quorate.mechanisms.choices.stable_choice import (
     largest_mass,
     truncated_laplace_mass,
 )
-from quorate.mechanisms.votes import sorted_votes
 from quorate.noise import SecureNoise, SeededNoise, ambient_noise, use_noise
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE

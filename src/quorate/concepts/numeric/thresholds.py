@@ -33,8 +33,9 @@ from quorate.concepts.base import (
     labelled_records,
 )
 from quorate.concepts.dimensions import Dimension
-from quorate.concepts.mistake_events import MistakeEvents, group_by_user
+from quorate.concepts.mistake_events import MistakeEvents
 from quorate.exceptions import ParameterError
+from quorate.users.grouping import group_by_user
 
 if TYPE_CHECKING:
     from quorate.users import UserData

@@ -8,10 +8,10 @@ import numpy as np
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.questions.votes import count_votes
 from quorate.distributions.categories.label_columns import label_columns
 from quorate.exceptions import SchemaError
 from quorate.mechanisms.choices.stable_choice import StableHistogram
-from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
 from quorate.users.data import UserData
 from quorate.users.keys import LabelWords

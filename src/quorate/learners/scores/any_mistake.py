@@ -31,8 +31,8 @@ class AnyMistake(AdditiveScore):
 
     Examples
     --------
-    >>> AnyMistake().tally(np.array([[0, 3], [1, 1]]), np.array([3, 3]))
-    array([1, 2])
+    >>> AnyMistake().judged(np.array([[0, 3], [1, 1]]), np.array([3, 3])).tolist()
+    [[False, True], [True, True]]
     """
 
     name = "any_mistake"
@@ -42,7 +42,7 @@ class AnyMistake(AdditiveScore):
         """One vote."""
         return 1
 
-    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
-        """Return 1 where a user errs."""
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.bool_]:
+        """Return whether a user errs."""
         del held
-        return np.asarray(np.minimum(mistakes, 1))
+        return mistakes > 0

@@ -1,13 +1,13 @@
 """What every score is: one bounded contribution a user, added up, turned into integer losses.
 
-A *loss* is what the selection minimises; there is one for every hypothesis. Each score states how
-far one user can move any loss (its sensitivity, an integer) under both neighbouring relations.
+A *loss* is what the selection minimises; there is one for every hypothesis. Each score says how far
+one user can move any loss (its sensitivity, an integer) under both neighbouring relations; the core
+cuts contributions to what that rests on, and the seal of the losses says what was proved.
 Records may be unequal, missing or adversarial: a user's contribution depends on that user's own
 mistakes and on how many records that user holds, and stays inside its bound whatever they are.
 
-The same score runs on two kinds of input: a :class:`MistakeTable` (finite classes, users in rows,
-read in blocks) and a :class:`MistakeLine` (ordered classes of any size, read as changes). Users may
-lie in parts: tallies of parts are added, and so are losses along a line, change by change.
+The same score runs on two kinds of input: :meth:`Score.losses_over` a finite class (users in rows,
+read in blocks) and :meth:`Score.losses_along` an ordered class of any size (read as steps).
 """
 
 from __future__ import annotations
@@ -16,19 +16,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from types import EllipsisType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.concepts.base import ConceptClass, OrderedConceptClass, labelled_records
 from quorate.concepts.mistake_events import MistakeEvents
+from quorate.core.people import People
+from quorate.core.questions.lines import Heights, SealedLine, Walk
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 
-__all__ = ["AdditiveScore", "Integers", "MistakeLine", "MistakeTable", "Score", "all_here"]
+__all__ = [
+    "AdditiveScore",
+    "Along",
+    "Integers",
+    "Judged",
+    "MistakeLine",
+    "MistakeTable",
+    "Score",
+    "Spoken",
+]
 
 Integers = NDArray[np.int64]
 
@@ -45,136 +57,80 @@ class MistakeTable:
     """
 
     concepts: ConceptClass
-    users: Crowd
-
-    @property
-    def size(self) -> int:
-        """The number of hypotheses."""
-        return self.concepts.size
-
-    @property
-    def n_users(self) -> int:
-        """The number of users."""
-        return self.users.n_users
-
-    @property
-    def part(self) -> UserData:
-        """The users, if they are all here."""
-        return all_here(self.users)
+    users: UserData
 
     @cached_property
     def held(self) -> Integers:
         """How many records of each user count."""
-        return labelled_records(self.part, n_features=self.concepts.n_features).counts()
+        return labelled_records(self.users, n_features=self.concepts.n_features).counts()
 
     def batches(self) -> Iterator[tuple[NDArray[np.int32], Integers]]:
-        """Yield mistakes (users x hypotheses) and records held, for consecutive users."""
-        for rows, mistakes in self.concepts.mistakes_in_batches(self.part):
+        """Yield mistakes and numbers of records, a block of users at a time."""
+        for rows, mistakes in self.concepts.mistakes_in_batches(self.users):
             yield mistakes, self.held[rows]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MistakeLine:
-    """Each user's mistakes along an ordered class, as changes between pieces of hypotheses.
+    """The changes in some users' mistakes along an ordered class.
 
     >>> from quorate.concepts import Thresholds
-    >>> people = UserData.from_arrays([[0], [1], [1]], [0, 1, 0], users=["a", "a", "b"])
-    >>> line = MistakeLine(concepts=Thresholds(0, 2**40), users=people)
-    >>> line.add_up(line.events.after - line.events.before, initial=2)
-    array([2, 1, 1])
+    >>> people = UserData.from_arrays([[0], [4], [4]], [0, 1, 0], users=["a", "a", "b"])
+    >>> line = MistakeLine(concepts=Thresholds(0, 2**32), users=people)
+    >>> line.events.starts.tolist(), line.held.tolist()
+    ([0, 1, 5], [2, 1])
     """
 
     concepts: OrderedConceptClass
-    users: Crowd
+    users: UserData
 
-    @property
-    def in_parts(self) -> bool:
-        """Whether users lie in parts, so that nobody has all changes."""
-        return not isinstance(self.users, UserData)
+    @cached_property
+    def events(self) -> MistakeEvents:
+        """The changes of the users' mistakes."""
+        return self.concepts.events_of(self.users)
 
-    @property
-    def n_users(self) -> int:
-        """The number of users."""
-        return self.users.n_users
+    @cached_property
+    def held(self) -> Integers:
+        """How many records of each user count."""
+        return labelled_records(self.users, n_features=self.concepts.n_features).counts()
+
+
+@dataclass(frozen=True)
+class Along:
+    """An ordered class as a line that people walk along: ``people.walk(Along(concepts))``."""
+
+    concepts: OrderedConceptClass
 
     @property
     def size(self) -> int:
         """The number of hypotheses."""
         return self.concepts.size
 
-    @cached_property
-    def starts(self) -> NDArray[np.uint64]:
-        """The first hypothesis of each piece; the first piece starts at 0."""
-        if not self.in_parts:
-            return self.events.starts
-        return np.unique(np.concatenate(self.users.map(_Starts(self.concepts))))
+    def __call__(self, users: UserData) -> MistakeLine:
+        """Return what is known about some users along the line."""
+        return MistakeLine(concepts=self.concepts, users=users)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What users say about the hypotheses of a finite class, by one score or by several."""
+
+    concepts: ConceptClass
+    scores: tuple[Score, ...]
+    low: int
+    high: int
+    batched: ClassVar[bool] = False
 
     @property
-    def lengths(self) -> NDArray[np.uint64]:
-        """The number of hypotheses in each piece, at least 1; they add up to ``size``."""
-        return np.diff(self.starts, append=np.uint64(self.size))
+    def shape(self) -> tuple[int, int]:
+        """One row a score, one column a hypothesis."""
+        return len(self.scores), self.concepts.size
 
-    def merged(self, score: Score) -> Integers:
-        """Return the losses of all users, added up from what each part says along the line."""
-        starts, losses = self.users.along_a_line(_Along(score, self.concepts))
-        self.__dict__.setdefault("starts", starts)
-        return losses
-
-    @cached_property
-    def events(self) -> MistakeEvents:
-        """Where and for whom the number of mistakes changes; all users must be here."""
-        return self.concepts.events_of(all_here(self.users))
-
-    @cached_property
-    def held(self) -> Integers:
-        """How many records of each user count; all users must be here."""
-        return labelled_records(all_here(self.users), n_features=self.concepts.n_features).counts()
-
-    def add_up(
-        self, changes: Integers, *, initial: int, which: NDArray[np.intp] | None = None
-    ) -> Integers:
-        """Return, for each piece, ``initial`` plus all changes (or those of ``which``) up to it."""
-        piece = self.events.piece if which is None else self.events.piece[which]
-        moved = np.bincount(piece, weights=changes, minlength=self.events.n_pieces)
-        return np.int64(initial) + np.cumsum(moved).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class _Starts:
-    concepts: OrderedConceptClass
-
-    def __call__(self, part: UserData) -> NDArray[np.uint64]:
-        return self.concepts.events_of(part).starts
-
-
-@dataclass(frozen=True)
-class _Along:
-    score: Score
-    concepts: OrderedConceptClass
-
-    def __call__(self, part: UserData) -> tuple[NDArray[np.uint64], Integers]:
-        line = MistakeLine(concepts=self.concepts, users=part)
-        return line.starts, self.score.losses_of_pieces(line)
-
-
-@dataclass(frozen=True)
-class _Tallied:
-    score: Score
-    concepts: ConceptClass
-
-    def __call__(self, part: UserData) -> Integers:
-        return self.score.tally_of_table(MistakeTable(concepts=self.concepts, users=part))
-
-
-def all_here(users: Crowd) -> UserData:
-    """Return users who are all in memory; refuse a crowd in parts.
-
-    >>> all_here(UserData([[1.0]], offsets=[0, 1])).n_users
-    1
-    """
-    if not isinstance(users, UserData):
-        raise ParameterError(f"Expected users in memory, got {type(users).__name__}.")
-    return users
+    def __call__(self, users: UserData) -> Iterator[tuple[int | EllipsisType, NDArray[Any]]]:
+        """Yield what a block of users says by each score."""
+        for mistakes, held in MistakeTable(concepts=self.concepts, users=users).batches():
+            for place, score in enumerate(self.scores):
+                yield place, score.judged(mistakes, held)
 
 
 class Score(ABC):
@@ -182,8 +138,9 @@ class Score(ABC):
 
     Subclasses are frozen dataclasses; what they hold is public or was released before. One that is
     written outside this package is best an :class:`AdditiveScore`: learners ask it about one user
-    at a time and cut what it answers. Another one they take on trust, as a
-    :class:`~quorate.learners.scores.TrustedScore`.
+    at a time and cut what it answers. Another one has the methods ``tally(mistakes, held)``, which
+    adds up what some users contribute, and ``losses(tally, n_users=...)``, and learners take it on
+    trust, as a :class:`~quorate.learners.scores.TrustedScore`.
     """
 
     name: ClassVar[str]
@@ -207,45 +164,28 @@ class Score(ABC):
     def sensitivity(self, relation: Relation) -> int:
         """How far one user can move any loss."""
 
-    @abstractmethod
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up what some users (rows) contribute; tallies of disjoint users may be added."""
+    def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
+        """Return what some users (rows) say about each hypothesis."""
+        raise ParameterError(self._on_trust())
 
-    @abstractmethod
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Turn the tally of all users into one loss for each hypothesis."""
-
-    def losses_of_table(self, table: MistakeTable) -> Integers:
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
         """Return the loss of every hypothesis of a finite class."""
-        total = table.users.add_up(_Tallied(self, table.concepts), whole=True)
-        return self.losses(total, n_users=table.n_users)
+        raise ParameterError(self._on_trust())
 
-    def tally_of_table(self, table: MistakeTable) -> Integers:
-        """Add up what the users of one part contribute."""
-        total: Integers | None = None
-        for mistakes, held in table.batches():
-            part = self.tally(mistakes, held)
-            total = part if total is None else total + part
-        if total is None:
-            empty = np.zeros((0, table.size), dtype=np.int32)
-            total = self.tally(empty, np.zeros(0, dtype=np.int64))
-        return total
+    def losses_along(self, walk: Walk) -> SealedLine:
+        """Return the loss of every hypothesis of an ordered class, along its line."""
+        raise ParameterError(self._needs_a_finite_class(walk.size))
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
         """Refuse a class, walked along its line or enumerated, that this score cannot judge."""
-        own = type(self)
-        adds_up = own.losses_of_pieces is not Score.losses_of_pieces
-        if walked and not adds_up and own.losses_on_line is Score.losses_on_line:
+        if walked and type(self).losses_along is Score.losses_along:
             raise ParameterError(self._needs_a_finite_class(concepts.size))
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece of an ordered class."""
-        self.check_class(line.concepts, walked=True)
-        return line.merged(self) if line.in_parts else self.losses_of_pieces(line)
-
-    def losses_of_pieces(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece if all users are here; losses of parts add up."""
-        raise ParameterError(self._needs_a_finite_class(line.size))
+    def _on_trust(self) -> str:
+        return (
+            f"Expected a score that people can be asked for, got {type(self).__name__}. Derive it "
+            "from AdditiveScore, or wrap it in quorate.learners.scores.TrustedScore."
+        )
 
     def _needs_a_finite_class(self, size: int) -> str:
         return (
@@ -259,10 +199,13 @@ class AdditiveScore(Score):
 
     Privacy
     -------
-    proof : Each loss is a sum of one term per user in {0, ..., ``bound``}. Replacing a user
-        exchanges one term, adding a user adds one: both move the loss by at most ``bound``, and
-        an addition never lowers it.
+    proof : Each loss is a sum of one term per user in {0, ..., ``bound``}, cut by the core.
+        Replacing a user exchanges one term, adding a user adds one: both move the loss by at most
+        ``bound``, and an addition never lowers it.
     """
+
+    # Whether mistakes are counted beyond the fewest that any hypothesis makes with this user.
+    beyond_own_best: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -270,8 +213,11 @@ class AdditiveScore(Score):
         """The largest contribution of one user."""
 
     @abstractmethod
-    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
-        """Return what users contribute, element by element; ``held`` broadcasts."""
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
+        """Return what users contribute, element by element; ``held`` broadcasts.
+
+        Truth values stand for ``bound`` and 0.
+        """
 
     @property
     def one_sided(self) -> bool:
@@ -283,22 +229,37 @@ class AdditiveScore(Score):
         del relation
         return self.bound
 
-    def _bounded(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        inside = np.clip(self.contribution(mistakes, held), 0, self.bound)
-        return np.asarray(inside, dtype=np.int64)
+    def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
+        """Return what some users (rows) contribute to each hypothesis."""
+        if self.beyond_own_best:
+            mistakes = mistakes - mistakes.min(axis=1, keepdims=True)
+        return self.contribution(mistakes, held[:, np.newaxis])
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up the contributions of some users."""
-        return np.asarray(self._bounded(mistakes, held[:, np.newaxis]).sum(axis=0))
+    def spoken(self, line: MistakeLine, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what users contribute at the first hypothesis, and after each of their steps."""
+        initial, after, held = heights.initial, heights.after, line.held
+        if self.beyond_own_best:
+            fewest = heights.fewest()
+            initial, after = initial - fewest, after - fewest[heights.user]
+        return self.contribution(initial, held), self.contribution(after, held[heights.user])
 
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return the sums themselves."""
-        del n_users
-        return tally
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return the loss of every hypothesis of a finite class."""
+        return people.scores(Judged(concepts, (self,), 0, self.bound))[0]
 
-    def losses_of_pieces(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece of an ordered class."""
-        events = line.events
-        held = line.held[events.user]
-        changes = self._bounded(events.after, held) - self._bounded(events.before, held)
-        return line.add_up(changes, initial=int(self._bounded(events.initial, line.held).sum()))
+    def losses_along(self, walk: Walk) -> SealedLine:
+        """Return the loss of every hypothesis of an ordered class, along its line."""
+        return walk.scores(Spoken(self, 0, self.bound))
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What users say along a line by a score."""
+
+    score: AdditiveScore
+    low: int
+    high: int
+
+    def __call__(self, view: MistakeLine, heights: Heights) -> tuple[Any, Any]:
+        """Return what each user says at the first point, and after each of the own steps."""
+        return self.score.spoken(view, heights)

@@ -10,6 +10,7 @@ has to be wrapped in :class:`TrustedScore`, and the guarantee is idealized then.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,14 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import is_of_caller
 from quorate.concepts.base import ConceptClass
+from quorate.core.claims import scores_on_trust
+from quorate.core.people import People
+from quorate.core.questions.lines import Heights, SealedLine, Walk
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import AdditiveScore, Integers, MistakeLine, MistakeTable, Score
+from quorate.users import UserData
 from quorate.users.crowd import call_quietly
 
 __all__ = ["TrustedScore", "by_user"]
@@ -58,6 +64,7 @@ class _OneByOne(AdditiveScore):
         if cap is not None:
             _validate.positive_integer(record_cap=cap)
         object.__setattr__(self, "_bound", int(bound))
+        object.__setattr__(self, "beyond_own_best", bool(self.score.beyond_own_best))
         object.__setattr__(self, "_cap", None if cap is None else int(cap))
         object.__setattr__(self, "name", getattr(self.score, "name", type(self.score).__name__))
 
@@ -79,20 +86,17 @@ class _OneByOne(AdditiveScore):
             found[row] = self._alone(own, count)
         return found
 
-    def losses_of_pieces(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece; a user's changes are judged together, and alone."""
-        events, held = line.events, line.held
-        changes = np.zeros(events.user.size, dtype=np.int64)
-        initial = 0
-        order = np.argsort(events.user, kind="stable")
-        ends = np.searchsorted(events.user[order], np.arange(events.n_users + 1))
-        for user in range(events.n_users):
-            own = order[ends[user] : ends[user + 1]]
-            counts = np.concatenate([events.initial[[user]], events.before[own], events.after[own]])
-            judged = self._alone(counts, held[[user]])
-            initial += int(judged[0])
-            changes[own] = judged[1 + own.size :] - judged[1 : 1 + own.size]
-        return line.add_up(changes, initial=initial)
+    def spoken(self, line: MistakeLine, heights: Heights) -> tuple[Integers, Integers]:
+        """Ask about the counts of one user after the other."""
+        held, ends = line.held, np.searchsorted(heights.user, np.arange(heights.n_users + 1))
+        initial, after = np.zeros_like(heights.initial), np.zeros_like(heights.after)
+        fewest = heights.fewest() if self.beyond_own_best else np.zeros_like(initial)
+        for user in range(heights.n_users):
+            own = slice(ends[user], ends[user + 1])
+            counts = np.concatenate([heights.initial[[user]], heights.after[own]])
+            judged = self._alone(counts - fewest[user], held[[user]])
+            initial[user], after[own] = judged[0], judged[1:]
+        return initial, after
 
     def _alone(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Return what the caller's code says about one user, inside the bound."""
@@ -156,22 +160,40 @@ class TrustedScore(Score):
         """Return what the score says."""
         return self.score.sensitivity(relation)
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up what the score says."""
-        return self.score.tally(mistakes, held)
-
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return what the score says."""
-        return self.score.losses(tally, n_users=n_users)
-
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
         """Refuse what the score refuses."""
         self.score.check_class(concepts, walked=walked)
 
-    def losses_of_table(self, table: MistakeTable) -> Integers:
+    def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
         """Return what the score says."""
-        return self.score.losses_of_table(table)
+        return self.score.judged(mistakes, held)
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
-        """Return what the score says."""
-        return self.score.losses_on_line(line)
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return the losses of the score; those of one that adds up as it likes, on trust."""
+        if type(self.score).losses_over is not Score.losses_over:
+            return self.score.losses_over(people, concepts)
+        return scores_on_trust(
+            people,
+            _Tallied(self.score, concepts),
+            self.score.losses,  # type: ignore[attr-defined]
+            sensitivity=self.score.sensitivity(people.relation),
+            one_sided=self.score.one_sided,
+        )
+
+    def losses_along(self, walk: Walk) -> SealedLine:
+        """Return the losses of the score."""
+        return self.score.losses_along(walk)
+
+
+@dataclass(frozen=True)
+class _Tallied:
+    """Adds up what some users contribute to a score that is taken on trust."""
+
+    score: Any
+    concepts: ConceptClass
+
+    def __call__(self, users: UserData) -> Integers:
+        table = MistakeTable(concepts=self.concepts, users=users)
+        empty = np.zeros((0, self.concepts.size), dtype=np.int32)
+        total = self.score.tally(empty, np.zeros(0, dtype=np.int64))
+        return np.asarray(sum((self.score.tally(*block) for block in table.batches()), start=total))

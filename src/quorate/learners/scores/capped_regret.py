@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, MistakeLine, Score
-from quorate.learners.scores.own_best import fewest_mistakes
+from quorate.learners.scores.base import AdditiveScore, Integers
 
 __all__ = ["FULL_REGRET", "CappedRegret"]
 
@@ -31,7 +29,7 @@ _FINEST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class CappedRegret(Score):
+class CappedRegret(AdditiveScore):
     """Loss: the sum over users of 1024 min(1, (mistakes - own fewest) / cap), rounded down.
 
     The cap of somebody who holds m records is min(m, ``share`` m + 1): few records count whole.
@@ -54,14 +52,16 @@ class CappedRegret(Score):
 
     Examples
     --------
-    >>> CappedRegret().tally(np.array([[2, 1, 1], [0, 3, 0]]), np.array([4, 4]))
-    array([ 341, 1024,    0])
-    >>> CappedRegret(share=Fraction(1)).tally(np.array([[2, 1, 1], [0, 3, 0]]), np.array([4, 4]))
-    array([256, 768,   0])
+    >>> mistakes, held = np.array([[2, 1, 1], [0, 3, 0]]), np.array([4, 4])
+    >>> CappedRegret().judged(mistakes, held).tolist()
+    [[341, 0, 0], [0, 1024, 0]]
+    >>> CappedRegret(share=Fraction(1)).judged(mistakes, held).tolist()
+    [[256, 0, 0], [0, 768, 0]]
     """
 
     share: Fraction = Fraction(1, 2)
     name = "capped_regret"
+    beyond_own_best = True
 
     def __post_init__(self) -> None:
         fine = isinstance(self.share, Fraction) and self.share.denominator <= _FINEST
@@ -72,35 +72,13 @@ class CappedRegret(Score):
             )
 
     @property
-    def one_sided(self) -> bool:
-        """One more user only adds."""
-        return True
-
-    def sensitivity(self, relation: Relation) -> int:
-        """Return 1024, under both relations."""
-        del relation
+    def bound(self) -> int:
+        """The full regret."""
         return FULL_REGRET
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up some users' capped regrets."""
-        fewest = mistakes.min(axis=1, keepdims=True)
-        return np.asarray(self._capped(mistakes - fewest, held[:, np.newaxis]).sum(axis=0))
-
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return the sums themselves."""
-        del n_users
-        return tally
-
-    def losses_of_pieces(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece of an ordered class."""
-        events = line.events
-        fewest, held = fewest_mistakes(events), line.held
-        best, own = fewest[events.user], held[events.user]
-        changes = self._capped(events.after - best, own) - self._capped(events.before - best, own)
-        return line.add_up(changes, initial=int(self._capped(events.initial - fewest, held).sum()))
-
-    def _capped(self, regret: NDArray[np.integer], held: Integers) -> Integers:
-        return capped(regret, held, share=self.share)
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
+        """Return the part of the cap that the mistakes beyond the own fewest are."""
+        return capped(mistakes, held, share=self.share)
 
 
 def capped(

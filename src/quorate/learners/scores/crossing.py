@@ -11,15 +11,17 @@ tie all rates on realizable data. It replaces the binary search of Lemma 4.5 (L3
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quorate import _validate
+from quorate.concepts.base import ConceptClass
+from quorate.core.people import People
+from quorate.core.questions.lines import Walk
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, MistakeLine, Score
+from quorate.learners.scores.base import Judged, Score, Spoken
 from quorate.learners.scores.more_than import MoreThan
 
 __all__ = ["DEFAULT_RATES", "Crossing", "check_rates"]
@@ -58,10 +60,12 @@ class Crossing(Score):
 
     Examples
     --------
-    >>> score = Crossing(rates=(0.0, 0.25, 0.5))
-    >>> counts = score.tally(np.array([[1, 3], [2, 4], [0, 4]]), np.array([4, 4, 4]))
-    >>> score.losses(counts, n_users=3)
-    array([ 1, -1,  1])
+    >>> from quorate.concepts import Thresholds
+    >>> from quorate.users import UserData
+    >>> data = UserData.from_arrays([[0], [4], [4]], [0, 1, 0], users=["a", "a", "b"])
+    >>> people = People(data, Relation.REPLACE)
+    >>> Crossing(rates=(0.0, 0.25, 0.5)).losses_of_rates(people, Thresholds(0, 9))
+    Sealed(shape=(3,), one user moves a coordinate by at most 2)
     """
 
     name = "crossing"
@@ -74,20 +78,17 @@ class Crossing(Score):
         """Return 2 under replacement, 1 under addition or removal."""
         return 2 if relation is Relation.REPLACE else 1
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Count the users above each rate (rows), for each hypothesis (columns)."""
-        return np.stack([MoreThan(rate=rate).tally(mistakes, held) for rate in self.rates])
+    def losses_of_rates(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return one loss for each rate, of a finite class."""
+        each = tuple(MoreThan(rate=rate) for rate in self.rates)
+        return self._losses(people.scores(Judged(concepts, each, -1, 1)).min(axis=1), people)
 
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Turn the counts into one loss for each rate."""
-        return self.losses_of_fewest(tally.min(axis=1), n_users=n_users)
+    def losses_of_rates_along(self, walk: Walk) -> Sealed:
+        """Return one loss for each rate, of an ordered class."""
+        each = (walk.scores(Spoken(MoreThan(rate=rate), -1, 1)).min() for rate in self.rates)
+        return self._losses(reduce(Sealed.beside, each), walk.people)
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
-        """Turn the counts along an ordered class into one loss for each rate."""
-        fewest = [MoreThan(rate=rate).losses_on_line(line).min() for rate in self.rates]
-        return self.losses_of_fewest(np.array(fewest), n_users=line.n_users)
-
-    def losses_of_fewest(self, fewest: Integers, *, n_users: int) -> Integers:
-        """Turn f, the fewest users above each rate, into one loss for each rate."""
-        before = np.r_[np.int64(n_users), fewest[:-1]]
-        return np.asarray(np.maximum(2 * fewest - n_users, n_users - 2 * before))
+    def _losses(self, balance: Sealed, people: People) -> Sealed:
+        """Turn 2 f - n, where users above a rate count 1 and others -1, into the losses."""
+        before = people.everybody().beside(balance[:-1])
+        return balance.maximum(-before)

@@ -9,12 +9,14 @@ move together (Dvoretzky-Kiefer-Wolfowitz).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
-import numpy as np
-from numpy.typing import NDArray
-
+from quorate.concepts.base import ConceptClass
+from quorate.core.people import People
+from quorate.core.questions.lines import SealedLine, Walk
+from quorate.core.sealed import Sealed
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, MistakeLine, Score
+from quorate.learners.scores.base import Judged, Score
 from quorate.learners.scores.crossing import DEFAULT_RATES, check_rates
 from quorate.learners.scores.more_than import MoreThan
 
@@ -39,10 +41,12 @@ class KolmogorovSmirnov(Score):
 
     Examples
     --------
-    >>> score = KolmogorovSmirnov(rates=(0.0, 0.5))
-    >>> counts = score.tally(np.array([[1, 3], [0, 4]]), np.array([4, 4]))
-    >>> score.losses(counts, n_users=2)
-    array([0, 2])
+    >>> from quorate.concepts import Thresholds
+    >>> from quorate.users import UserData
+    >>> data = UserData.from_arrays([[0], [4], [4]], [0, 1, 0], users=["a", "a", "b"])
+    >>> people = People(data, Relation.ADD_REMOVE)
+    >>> KolmogorovSmirnov(rates=(0.0, 0.5)).losses_over(people, Thresholds(0, 9))
+    Sealed(shape=(11,), one user moves a coordinate by at most 1)
     """
 
     name = "kolmogorov_smirnov"
@@ -55,21 +59,15 @@ class KolmogorovSmirnov(Score):
         """Return 2 under replacement, 1 under addition or removal."""
         return 2 if relation is Relation.REPLACE else 1
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Count the users above each rate (rows), for each hypothesis (columns)."""
-        return np.stack([MoreThan(rate=rate).tally(mistakes, held) for rate in self.rates])
+    @property
+    def _levels(self) -> tuple[MoreThan, ...]:
+        return tuple(MoreThan(rate=rate) for rate in self.rates)
 
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Turn the counts into one loss for each hypothesis."""
-        del n_users
-        shortfall: Integers = (tally - tally.min(axis=1, keepdims=True)).max(axis=0)
-        return shortfall
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return the loss of every hypothesis of a finite class."""
+        return people.scores(Judged(concepts, self._levels, 0, 1)).above_least().max(axis=0)
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
-        """Turn the counts along an ordered class into one loss for each piece."""
-        worst: Integers | None = None
-        for rate in self.rates:
-            above = MoreThan(rate=rate).losses_on_line(line)
-            excess = above - above.min()
-            worst = excess if worst is None else np.maximum(worst, excess, out=worst)
-        return np.zeros(len(line.starts), dtype=np.int64) if worst is None else worst
+    def losses_along(self, walk: Walk) -> SealedLine:
+        """Return the loss of every hypothesis of an ordered class, along its line."""
+        shortfalls = (level.losses_along(walk).above_least() for level in self._levels)
+        return reduce(SealedLine.maximum, shortfalls)

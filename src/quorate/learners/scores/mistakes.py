@@ -36,8 +36,8 @@ class Mistakes(AdditiveScore):
 
     Examples
     --------
-    >>> Mistakes(records=2).tally(np.array([[0, 3], [1, 1]]), np.array([3, 3]))
-    array([1, 3])
+    >>> Mistakes(records=2).judged(np.array([[0, 3], [1, 1]]), np.array([3, 3])).tolist()
+    [[0, 2], [1, 1]]
     """
 
     name = "mistakes"

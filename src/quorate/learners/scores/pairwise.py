@@ -16,56 +16,34 @@ loss that counts victories tells near-equals apart; measured in ``benchmarks/lea
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.concepts.base import ConceptClass
+from quorate.core.people import People
+from quorate.core.questions.lines import SealedLine, Walk
+from quorate.core.questions.pairs import ByDifference, BySign, Verdict
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, MistakeLine, Score
+from quorate.learners.scores.base import Score
+from quorate.users import UserData
 
 __all__ = [
     "MAX_DUELLISTS",
     "ClippedPairwise",
     "Duels",
     "check_duellists",
-    "count_defeats",
     "published_clip",
 ]
 
 MAX_DUELLISTS = 4096
 """More hypotheses than this are refused: the table of duels would pass 128 MB."""
-
-# Users whose duels are added up in bytes before they move on to wider integers.
-_BYTE_USERS = 255
-
-
-def count_defeats(mistakes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Count, for every pair (row h, column h'), the users on whose records h errs more than h'.
-
-    Time O(n |H|^2), memory O(|H|^2): one user is compared at a time, and the comparisons are
-    added up in bytes, 255 users at a time.
-
-    >>> count_defeats(np.array([[0, 1, 1], [2, 0, 2]]))
-    array([[0, 1, 0],
-           [1, 0, 0],
-           [1, 1, 0]], dtype=int32)
-    """
-    size = mistakes.shape[1]
-    narrow = _narrow(mistakes)
-    defeats = np.zeros((size, size), dtype=np.int32)
-    worse = np.empty((size, size), dtype=np.bool_)
-    votes = worse.view(np.uint8)
-    count = np.empty((size, size), dtype=np.uint8)
-    for start in range(0, len(narrow), _BYTE_USERS):
-        count[...] = 0
-        for errors in narrow[start : start + _BYTE_USERS]:
-            np.greater(errors[:, np.newaxis], errors, out=worse)
-            np.add(count, votes, out=count)
-        defeats += count
-    return defeats
 
 
 def published_clip(m: int, alpha: float) -> int:
@@ -81,90 +59,44 @@ def published_clip(m: int, alpha: float) -> int:
     return int(np.ceil(alpha * m + np.sqrt(m * np.log(1 / alpha))))
 
 
-def _narrow(mistakes: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Compare in 8 or 16 bits; only a user's order matters, so ranks do where counts are wide."""
-    highest = mistakes.max(initial=0)
-    if highest < 2**15:
-        return mistakes.astype(np.uint8 if highest < 2**8 else np.int16)
-    ranks = np.empty(mistakes.shape, dtype=np.int16)
-    for row, errors in enumerate(mistakes):
-        ranks[row] = np.unique(errors, return_inverse=True)[1]
-    return ranks
-
-
 class _Pairwise(Score):
-    """A table of duels, and for each hypothesis its worst one."""
+    """What the two pairwise scores share: the loss of h is its worst duel."""
 
     @property
     @abstractmethod
-    def highest(self) -> int:
-        """The most that one user can add to a duel."""
-
-    @property
-    @abstractmethod
-    def lowest(self) -> int:
-        """The least that one user can add to a duel (at most zero)."""
-
-    @abstractmethod
-    def judge(self, first: Integers, second: Integers) -> Integers:
-        """Return what a user adds to duels, given the user's mistakes of both sides."""
+    def verdict(self) -> Verdict:
+        """What a user says about two hypotheses."""
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return twice the width of a contribution, or the width under addition or removal."""
-        width = self.highest - self.lowest
-        return 2 * width if relation is Relation.REPLACE else width
+        """Return how far one user moves a loss, twice a worst duel."""
+        return self.verdict.sensitivity(relation)
 
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return twice the worst duel with another hypothesis, less the middle of users' ranges."""
-        alone = np.ones(len(tally), dtype=np.bool_)
-        return self._worst_duels(tally, alone, n_users=n_users)
+    def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
+        """Refuse a class whose table of duels would be too large."""
+        if not walked:
+            check_duellists(concepts.size, self.name)
 
-    def _worst_duels(
-        self, table: NDArray[np.integer], alone: NDArray[np.bool_], *, n_users: int
-    ) -> Integers:
-        """Leave out the duels with oneself of rows that stand for a single hypothesis."""
-        worst = np.zeros(len(table), dtype=np.int64)
-        if len(table) > 1:
-            ignored = np.flatnonzero(alone)
-            oneself = table[ignored, ignored]
-            # No duel is lower than this; the table is large, so it is changed and put right again.
-            table[ignored, ignored] = n_users * self.lowest
-            worst = table.max(axis=1).astype(np.int64)
-            table[ignored, ignored] = oneself
-        return 2 * worst - (self.highest + self.lowest) * n_users
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return the loss of every hypothesis of a finite class."""
+        check_duellists(concepts.size, self.name)
+        return people.duels(MistakesOf(concepts), concepts.size, self.verdict)
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece of an ordered class with at most 4096 pieces.
+    def losses_along(self, walk: Walk) -> SealedLine:
+        """Return the loss of every hypothesis of an ordered class, along its line."""
+        return walk.duels(self.verdict, most_pieces=MAX_DUELLISTS)
 
-        A user's duels are constant on the rectangles between that user's own records, so each
-        adds O(k^2) corners for k records; two running sums then fill the table.
-        """
-        if line.in_parts:
-            # Few users with few records, whose numbers are public and were checked.
-            return self.losses_on_line(replace(line, users=line.users.together()))
-        events = line.events
-        pieces = events.n_pieces
-        if pieces > MAX_DUELLISTS:
-            raise ParameterError(
-                f"Expected at most {MAX_DUELLISTS} pieces for the score {self.name!r}. State "
-                "records= such that users x records stays below, or use the median of cut-offs."
-            )
-        corners = np.zeros((pieces, pieces), dtype=np.int32)
-        order = np.argsort(events.user, kind="stable")
-        ends = np.cumsum(np.bincount(events.user, minlength=events.n_users))
-        for user, stop in enumerate(ends):
-            own = order[ends[user - 1] if user else 0 : stop]
-            piece, errors = events.piece[own], events.after[own]
-            last = np.r_[piece[1:] != piece[:-1], True][: piece.size]
-            place = np.r_[0, piece[last]]
-            errors = np.r_[events.initial[user], errors[last]]
-            duels = self.judge(errors[:, np.newaxis], errors[np.newaxis, :])
-            jumps = np.diff(np.diff(duels, axis=0, prepend=0), axis=1, prepend=0)
-            corners[np.ix_(place, place)] += jumps.astype(np.int32)
-        np.cumsum(corners, axis=0, out=corners)
-        np.cumsum(corners, axis=1, out=corners)
-        alone = events.lengths == 1
-        return self._worst_duels(corners, alone, n_users=events.n_users)
+
+@dataclass(frozen=True)
+class MistakesOf:
+    """The mistakes of some users with every hypothesis, in blocks."""
+
+    concepts: ConceptClass
+    batched: ClassVar[bool] = False
+
+    def __call__(self, users: UserData) -> Iterator[NDArray[np.int32]]:
+        """Yield one row a user."""
+        for _, mistakes in self.concepts.mistakes_in_batches(users):
+            yield mistakes
 
 
 def check_duellists(size: int, name: str) -> None:
@@ -204,13 +136,6 @@ class Duels(_Pairwise):
     ----------
     loss : int, default=2
     gain : int, default=1
-
-    Examples
-    --------
-    >>> mistakes = np.array([[0, 1, 1], [2, 0, 2]])
-    >>> score = Duels(loss=1, gain=1)
-    >>> score.losses(score.tally(mistakes, np.array([3, 3])), n_users=2)
-    array([0, 0, 2])
     """
 
     name = "duels"
@@ -222,27 +147,9 @@ class Duels(_Pairwise):
         _validate.non_negative_integer(gain=self.gain)
 
     @property
-    def highest(self) -> int:
-        """A lost duel."""
-        return self.loss
-
-    @property
-    def lowest(self) -> int:
-        """A won duel."""
-        return -self.gain
-
-    def judge(self, first: Integers, second: Integers) -> Integers:
-        """Return ``loss`` where the first errs more, ``-gain`` where it errs less, else 0."""
-        verdict: Integers = self.loss * (first > second) - self.gain * (first < second)
-        return verdict
-
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up some users' duels, every hypothesis (rows) against every other (columns)."""
-        del held
-        check_duellists(mistakes.shape[1], self.name)
-        defeats = count_defeats(mistakes)
-        table = self.loss * defeats - self.gain * defeats.T
-        return table.astype(np.int64)
+    def verdict(self) -> Verdict:
+        """Which of two hypotheses errs more on the own records."""
+        return BySign(self.loss, self.gain)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,12 +168,6 @@ class ClippedPairwise(_Pairwise):
     ----------
     tau : int
         Clip; :func:`published_clip` gives the paper's order of magnitude.
-
-    Examples
-    --------
-    >>> score = ClippedPairwise(tau=2)
-    >>> score.losses(score.tally(np.array([[0, 5], [1, 0]]), np.array([5, 5])), n_users=2)
-    array([-2,  2])
     """
 
     name = "clipped_pairwise"
@@ -276,25 +177,6 @@ class ClippedPairwise(_Pairwise):
         _validate.positive_integer(tau=self.tau)
 
     @property
-    def highest(self) -> int:
-        """The clip."""
-        return self.tau
-
-    @property
-    def lowest(self) -> int:
-        """The clip on the other side."""
-        return -self.tau
-
-    def judge(self, first: Integers, second: Integers) -> Integers:
-        """Return the clipped difference of mistakes."""
-        return np.asarray(np.clip(first - second, -self.tau, self.tau))
-
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up some users' duels, every hypothesis (rows) against every other (columns)."""
-        del held
-        size = mistakes.shape[1]
-        check_duellists(size, self.name)
-        table = np.zeros((size, size), dtype=np.int64)
-        for errors in mistakes.astype(np.int64):
-            table += self.judge(errors[:, np.newaxis], errors[np.newaxis, :])
-        return table
+    def verdict(self) -> Verdict:
+        """How many more mistakes one of two makes on the own records, clipped."""
+        return ByDifference(self.tau)

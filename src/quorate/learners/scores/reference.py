@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.concepts.base import ConceptClass
+from quorate.core.people import People
+from quorate.core.sealed import Sealed
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, Score
+from quorate.learners.scores.base import Integers, Judged, Score
 
 __all__ = ["ClippedDifference"]
 
@@ -43,8 +46,8 @@ class ClippedDifference(Score):
     Examples
     --------
     >>> score = ClippedDifference(reference=0, radius=1)
-    >>> score.tally(np.array([[2, 7, 0], [1, 1, 0]]), np.array([9, 9]))
-    array([ 0,  1, -2])
+    >>> score.judged(np.array([[2, 7, 0], [1, 1, 0]]), np.array([9, 9])).tolist()
+    [[0, 1, -1], [0, 0, -1]]
     """
 
     name = "clipped_difference"
@@ -59,14 +62,13 @@ class ClippedDifference(Score):
         """Return the width of a contribution, or its radius under addition or removal."""
         return 2 * self.radius if relation is Relation.REPLACE else self.radius
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Add up some users' clipped differences."""
+    def judged(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
+        """Return the clipped differences of some users (rows)."""
         del held
         wide = mistakes.astype(np.int64)
         difference = wide - wide[:, [self.reference]]
-        return np.asarray(np.clip(difference, -self.radius, self.radius).sum(axis=0))
+        return np.asarray(np.clip(difference, -self.radius, self.radius))
 
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return the sums themselves."""
-        del n_users
-        return tally
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return the loss of every hypothesis of a finite class."""
+        return people.scores(Judged(concepts, (self,), -self.radius, self.radius))[0]

@@ -11,16 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import ConceptClass, LabelledRecords, labelled_records
+from quorate.core.people import People
+from quorate.core.questions.lines import SealedLine, Walk
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, MistakeLine, MistakeTable, Score
+from quorate.learners.scores.base import Integers, Score, Spoken
 from quorate.learners.scores.more_than import MoreThan
+from quorate.users import UserData
 
 __all__ = ["Surrogate"]
 
@@ -57,12 +63,10 @@ class Surrogate(Score):
     Examples
     --------
     >>> from quorate.concepts import Thresholds
-    >>> from quorate.learners.scores import MistakeTable
-    >>> from quorate.users import UserData
-    >>> people = UserData.from_arrays([[0], [2], [1]], [0, 1, 1], users=["a", "a", "b"])
-    >>> coarse = MistakeTable(concepts=Thresholds(0, 2, step=2), users=people)
-    >>> Surrogate(target=Thresholds(0, 2)).losses_of_table(coarse)
-    array([1, 1, 2])
+    >>> data = UserData.from_arrays([[0], [2], [1]], [0, 1, 1], users=["a", "a", "b"])
+    >>> people, coarse = People(data, Relation.REPLACE), Thresholds(0, 2, step=2)
+    >>> Surrogate(target=Thresholds(0, 2)).losses_over(people, coarse)
+    Sealed(shape=(3,), one user moves a coordinate by at most 2)
     """
 
     name = "surrogate"
@@ -97,19 +101,6 @@ class Surrogate(Score):
         del relation
         return 2
 
-    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Refuse: mistakes of the representation alone do not determine this score."""
-        raise ParameterError(
-            "Expected losses_of_table for the surrogate score: it needs the records themselves, "
-            "not only the mistakes."
-        )
-
-    def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return the best concept's count for each hypothesis."""
-        del n_users
-        best: Integers = tally.min(axis=0)
-        return best
-
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
         """Refuse a representation that makes too many pairs with the target class."""
         super().check_class(concepts, walked=walked)
@@ -122,36 +113,57 @@ class Surrogate(Score):
                 f"score, got {pairs}. Use a smaller representation."
             )
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
-        """Return the loss of every piece of an ordered class that represents itself.
+    def losses_along(self, walk: Walk) -> SealedLine:
+        """Return the loss of every hypothesis of an ordered class that represents itself.
 
         With c = h the sum is err(h); and if another c errs on at most t records of a user and
         agrees with h on all of them, then so does h. Hence the minimum is err(h) itself, and only
         the sensitivity of 2 tells the two scores apart.
         """
-        if line.concepts != self.target or self.disagreements:
-            raise ParameterError(self._needs_a_finite_class(line.size))
-        return MoreThan(rate=self.rate).losses_on_line(line)
+        if getattr(walk.view, "concepts", None) != self.target or self.disagreements:
+            raise ParameterError(self._needs_a_finite_class(walk.size))
+        return walk.scores(Spoken(_Counted(rate=self.rate), 0, 2))
 
-    def losses_of_table(self, table: MistakeTable) -> Integers:
-        """Return the loss of every hypothesis of the representation ``table.concepts``."""
-        self.check_class(table.concepts, walked=False)
-        return super().losses_of_table(table)
+    def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
+        """Return the loss of every hypothesis of the representation ``concepts``."""
+        self.check_class(concepts, walked=False)
+        return people.scores(_Pairs(self, concepts, 0, 2)).min(axis=0)
 
-    def tally_of_table(self, table: MistakeTable) -> Integers:
-        """Count, for each concept and hypothesis, the users of one part who speak against them."""
-        records = labelled_records(table.part, n_features=table.concepts.n_features)
-        predicted_by_c = _predictions(self.target, records)
-        predicted_by_h = _predictions(table.concepts, records)
+
+class _Counted(MoreThan):
+    """Whether a user errs too often, as a number: 1 where at most 2 would be."""
+
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
+        return super().contribution(mistakes, held).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """What users say about each concept (rows) for each hypothesis (columns)."""
+
+    score: Surrogate
+    concepts: ConceptClass
+    low: int
+    high: int
+    batched: ClassVar[bool] = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.score.target.size, self.concepts.size
+
+    def __call__(self, users: UserData) -> Iterator[tuple[EllipsisType, NDArray[np.int8]]]:
+        score = self.score
+        records = labelled_records(users, n_features=self.concepts.n_features)
+        predicted_by_c = _predictions(score.target, records)
+        predicted_by_h = _predictions(self.concepts, records)
         wrong = predicted_by_c != records.y[:, np.newaxis]
-        tally = np.zeros((self.target.size, table.size), dtype=np.int64)
         for rows in _users(records.counts()):
             c, h = predicted_by_c[rows].astype(np.float32), predicted_by_h[rows].astype(np.float32)
             differ = c.T @ (1 - h) + (1 - c).T @ h
-            limit = np.floor(self.rate * len(c))
-            tally += (wrong[rows].sum(axis=0) > limit)[:, np.newaxis]
-            tally += differ > self.disagreements + 0.5
-        return tally
+            limit = np.floor(score.rate * len(c))
+            said = (differ > score.disagreements + 0.5).astype(np.int8)
+            said += (wrong[rows].sum(axis=0) > limit)[:, np.newaxis]
+            yield ..., said[np.newaxis]
 
 
 def _predictions(concepts: ConceptClass, records: LabelledRecords) -> NDArray[np.bool_]:

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account, sample_for
-from quorate.exceptions import ParameterError
+from quorate.core.questions.lines import SealedLine, opened_line
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import ExponentialMechanism, Selection
 from quorate.mechanisms.choices.exponential import (
@@ -111,8 +113,8 @@ class ChooseOrdered(ExponentialMechanism):
 
     def release(
         self,
-        lengths: NDArray[np.uint64],
-        losses: NDArray[np.int64],
+        lengths: SealedLine | NDArray[np.uint64],
+        losses: NDArray[np.int64] | None = None,
         *,
         lower: int = 0,
         account: Account | None = None,
@@ -121,15 +123,25 @@ class ChooseOrdered(ExponentialMechanism):
 
         Parameters
         ----------
-        lengths : array of integers >= 0
-            Sizes of consecutive pieces, fewer than 2**64 points in all; empty pieces are allowed.
-        losses : array of int64
-            Loss of each piece; smaller is better.
+        lengths : SealedLine or array of integers >= 0
+            Losses along a line, of which one user moves none further than the seal says. Or sizes
+            of consecutive pieces, fewer than 2**64 points in all; empty pieces are allowed.
+        losses : array of int64, optional
+            Loss of each piece, if these are plain numbers; smaller is better. One user is
+            believed to move them by no more than the sensitivity.
         lower : int, default=0
             The first point of the domain.
         account : Account, optional
             What pays for the choice; by default one that holds just this release.
         """
+        paying = Account.of_release(account, self)
+        spread = self.spread
+        if isinstance(lengths, SealedLine):
+            paying.check_seal(lengths)
+            spread = exact(lengths.moves.spread)
+            lengths, losses = opened_line(lengths)
+        elif losses is None:
+            raise SchemaError("Expected a sealed line, or lengths and losses of its pieces.")
         sizes, losses = check_pieces(lengths, losses)
         first = index(lower)
 
@@ -142,11 +154,11 @@ class ChooseOrdered(ExponentialMechanism):
 
         flips = self.selection is Selection.PERMUTE_AND_FLIP
         return sample_for(
-            Account.of_release(account, self),
+            paying,
             "ordered_flips" if flips else "ordered_choice",
             draw,
             law=lambda: PiecewiseLaw(first, sizes, self.probabilities(sizes, losses)),
-            loss=self.rate * self.spread,
+            loss=self.rate * spread,
             rate=self.rate,
             lower=first,
             size=int(np.sum(sizes)),

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_down, float_up
 from quorate.accounting.account import Account, noise_for
-from quorate.exceptions import ParameterError
+from quorate.core.questions.ballots import SealedVotes, opened_votes
+from quorate.core.questions.votes import Key, count_votes, sorted_votes
+from quorate.exceptions import ParameterError, SealedError
 from quorate.guarantees import Approximate, Guarantee, Relation
 from quorate.mechanisms.choices.exponential import exp_enclosure
-from quorate.mechanisms.votes import Key, count_votes, sorted_votes
 from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["StableChoice", "StableHistogram", "largest_mass", "truncated_laplace_mass"]
@@ -173,9 +174,20 @@ class StableHistogram:
         """Release, given the key of each user; what is no key is no vote."""
         return self.release(count_votes(keys), account=account)
 
-    def release(self, votes: Mapping[Any, int], *, account: Account | None = None) -> Any:
+    def release(
+        self, votes: SealedVotes | Mapping[Any, int], *, account: Account | None = None
+    ) -> Any:
         """Return popular keys, in the order of keys, with their noisy counts."""
-        return self._popular(votes, noise_for(Account.of_release(account, self), self.event))
+        paying = Account.of_release(account, self)
+        if isinstance(votes, SealedVotes):
+            paying.check_seal(votes)
+            if votes.moves.l1 > self.sensitivity:
+                raise SealedError(
+                    f"Expected votes of which one user moves {self.sensitivity}, got "
+                    f"{votes.moves.l1}: users have one vote each."
+                )
+            votes = opened_votes(votes)
+        return self._popular(votes, noise_for(paying, self.event))
 
     def error_bound(self, beta: float, keys: int = 1) -> int:
         """Return how far the counts of so many published keys are off, except with ``beta``."""
@@ -241,7 +253,9 @@ class StableChoice(StableHistogram):
     True
     """
 
-    def release(self, votes: Mapping[Any, int], *, account: Account | None = None) -> Any:
+    def release(
+        self, votes: SealedVotes | Mapping[Any, int], *, account: Account | None = None
+    ) -> Any:
         """Return the key with the largest noisy count, or ``None``."""
         popular = super().release(votes, account=account)
         return max(popular, key=popular.__getitem__, default=None)

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import float_down, float_up
 from quorate.accounting.account import Account, noise_for, sample_for
+from quorate.core.questions.ballots import SealedVotes, opened_votes
+from quorate.core.questions.votes import count_votes, sorted_votes
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Pure, Relation
 from quorate.mechanisms.choices.binomial import MOST_EXPECTED, RareSuccesses
 from quorate.mechanisms.choices.choose import exponential_rate
 from quorate.mechanisms.choices.exponential import choose_heavy, exp_enclosure
 from quorate.mechanisms.pure import PureMechanism
-from quorate.mechanisms.votes import count_votes, sorted_votes
 from quorate.noise import NoiseSource
 from quorate.noise.composed_laws import PiecewiseLaw
 
@@ -131,11 +132,17 @@ class ChooseKey(PureMechanism):
         """Return a key, given that of each user; what is no key of the universe is no vote."""
         return self.release(count_votes(keys, size=self.size), account=account)
 
-    def release(self, votes: Mapping[Any, int], *, account: Account | None = None) -> int:
+    def release(
+        self, votes: SealedVotes | Mapping[Any, int], *, account: Account | None = None
+    ) -> int:
         """Return a key, given the number of users who vote for each."""
+        paying = Account.of_release(account, self)
+        spread: int | Fraction = 1 if self.relation is Relation.ADD_REMOVE else 2
+        if isinstance(votes, SealedVotes):
+            paying.check_seal(votes)
+            spread, votes = votes.moves.spread, opened_votes(votes)
         counts = self._counts(votes)
         seen = list(counts)
-        paying = Account.of_release(account, self)
 
         def draw(noise: NoiseSource) -> int:
             # Keys with equally many votes share a piece; those without votes come first.
@@ -155,7 +162,7 @@ class ChooseKey(PureMechanism):
             "universe_choice",
             draw,
             law=lambda: self._law(counts),
-            loss=self.rate * (1 if self.relation is Relation.ADD_REMOVE else 2),
+            loss=self.rate * spread,
             rate=self.rate,
             size=self.size,
         )

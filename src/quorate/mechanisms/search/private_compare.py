@@ -11,6 +11,7 @@ from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
 from quorate.core.claims import claimed
 from quorate.core.moves import Moves
+from quorate.core.sealed import Sealed
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 
@@ -88,12 +89,21 @@ class PrivateCompare(PureMechanism):
         """Scale of the noise, rounded up."""
         return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
 
+    @property
+    def weights(self) -> tuple[int, int]:
+        """What somebody adds to 2^20 k - P n who is not counted, and who is."""
+        return -self._parts, _PARTS - self._parts
+
     def release(self, count: int, *, n_users: int, account: Account | None = None) -> bool:
         """Return whether ``count`` seems to exceed its share of ``n_users``."""
         excess = _PARTS * int(count) - self._parts * int(n_users)
         reach = self.sensitivity
-        total = claimed([excess], Moves(reach, reach**2, reach, reach), self.relation)
-        noisy = Account.of_release(account, self).laplace(total, scale=self.scale)
+        moves = Moves(reach, reach**2, reach, reach)
+        return self.release_excess(claimed([excess], moves, self.relation), account=account)
+
+    def release_excess(self, excess: Sealed, *, account: Account | None = None) -> bool:
+        """Return whether 2^20 k - P n, to which everybody adds one of ``weights``, is positive."""
+        noisy = Account.of_release(account, self).laplace(excess, scale=self.scale)
         return bool(noisy[0] > 0)
 
     def error_bound(self, beta: float) -> float:

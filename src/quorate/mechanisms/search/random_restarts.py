@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.account import Account, noise_for
+from quorate.core.claims import as_rows
+from quorate.core.sealed import SealedRows
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import WinsorizedMean
@@ -125,12 +127,16 @@ class RandomRestarts(PureMechanism):
         return 5 * candidates / self.failure
 
     def release(
-        self, table: NDArray[np.float64], *, account: Account | None = None
+        self, table: SealedRows | NDArray[np.float64], *, account: Account | None = None
     ) -> tuple[int, float]:
         """Return a candidate (column) with a small mean loss over users (rows), and its value."""
-        if table.ndim != 2 or len(table) != self.n_users or table.shape[1] == 0:
+        if not isinstance(table, SealedRows) and not (
+            table.ndim == 2 and len(table) == self.n_users and table.shape[1]
+        ):
             raise ParameterError(f"Expected a table of {self.n_users} users and some candidates.")
-        candidates = table.shape[1]
+        rows = as_rows(table, self.relation)
+        Account.of_release(account, self).check_seal(rows)
+        candidates = rows.dimension
         mean = self.mean(candidates)
         # One payment for all visits: how many there are stays secret, and the theorem prices them
         # together. Each visit draws from an account of its own that holds epsilon / 3.
@@ -140,7 +146,7 @@ class RandomRestarts(PureMechanism):
         while True:
             candidate = noise.uniform_below(candidates)
             visit = Account.for_event(mean.event, noise=noise)
-            value = mean.release(table[:, candidate], account=visit)
+            value = mean.release(rows.column(candidate), account=visit)
             if value < best:
                 best, place = value, candidate
             if noise.uniform_below(visits) == 0:

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.account import Account
+from quorate.core.people import People
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.users.data import UserData
 
 __all__ = ["RECORD_LADDER", "RecordRange", "RoughRecords", "rough_records_budget"]
 
@@ -172,9 +175,6 @@ class RoughRecords:
         """Return, for each range, the larger of the users below and above it."""
         place = np.searchsorted(np.asarray(self.cuts), counts, side="right")
         inside = np.bincount(place, minlength=len(self.cuts) + 1).astype(np.int64)
-        return self._losses_of_tally(inside)
-
-    def _losses_of_tally(self, inside: NDArray[np.int64]) -> NDArray[np.int64]:
         below = np.cumsum(inside) - inside
         return np.asarray(np.maximum(below, inside.sum() - below - inside))
 
@@ -182,15 +182,14 @@ class RoughRecords:
         """Release the range of the median user, given the records each user holds."""
         return self._released(self.losses(counts), account)
 
-    def release_tally(
-        self, inside: NDArray[np.int64], *, account: Account | None = None
-    ) -> RecordRange:
-        """Release the range of the median user, given how many users are in each range."""
-        if inside.shape != (len(self.cuts) + 1,):
-            raise ParameterError("Expected one number of users for each range between the cuts.")
-        return self._released(self._losses_of_tally(inside), account)
+    def release_of(self, people: People, *, account: Account | None = None) -> RecordRange:
+        """Release the range of the median user."""
+        cuts = np.array(self.cuts, dtype=np.float64) - 0.5
+        below = people.counts(UserData.record_counts, np.r_[-1.0, cuts])
+        above = people.counts(_turned_counts, np.r_[-np.inf, -cuts[::-1]])[::-1]
+        return self._released(below.maximum(above), account)
 
-    def _released(self, losses: NDArray[np.int64], account: Account | None) -> RecordRange:
+    def _released(self, losses: Sealed | NDArray[np.int64], account: Account | None) -> RecordRange:
         place = self.chooser.release(-losses, account=account)
         edges: tuple[int | None, ...] = (0, *self.cuts, None)
         return RecordRange(edges[place] or 0, edges[place + 1])
@@ -198,3 +197,8 @@ class RoughRecords:
     def error_bound(self, beta: float) -> int:
         """Return how many users more than needed lie on one side, except with chance ``beta``."""
         return self.chooser.error_bound(beta)
+
+
+def _turned_counts(users: UserData) -> NDArray[np.int64]:
+    """Return numbers of records with the sign turned, whose counts are those from above."""
+    return -users.record_counts()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.core.questions.votes import count_votes, sorted_votes
 from quorate.exceptions import SchemaError
-from quorate.mechanisms.votes import count_votes, sorted_votes
 
 ODD = [None, 2.5, float("nan"), (1, 2), [1], {"a": 1}, {1}, object(), -1, 2**300, True, b"x", "x"]
 

@@ -1,0 +1,135 @@
+"""Votes for keys of a universe nobody can list: one key a user, or none.
+
+:class:`Ballots` are what each user votes for; :class:`SealedVotes` how many users vote for each
+key. One user moves the votes as a tally of labels is moved: by one vote, or two if replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.moves import Moves
+from quorate.core.questions.votes import Key, count_votes
+from quorate.core.sealed import _KEY, Sealed, _Closed, seal
+from quorate.exceptions import RelationMismatchError, SchemaError, SealedError
+from quorate.guarantees import Relation
+from quorate.users.crowd import call_quietly
+from quorate.users.data import UserData
+
+__all__ = [
+    "Ballots",
+    "SealedVotes",
+    "VotesOf",
+    "ballots_of",
+    "opened_ballots",
+    "opened_votes",
+    "seal_votes",
+]
+
+
+class Ballots(_Closed):
+    """One key for each user; what is no key of the universe is no vote."""
+
+    __slots__ = ("__keys", "among", "relation")
+    _how = "Count the votes, or give it to a protocol of reports."
+
+    def __init__(
+        self, key: object, keys: NDArray[Any], relation: Relation, among: object | None
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError("Only a question to People makes Ballots: ask people.ballots(...).")
+        self.__keys, self.relation, self.among = keys, relation, among
+
+    def __repr__(self) -> str:
+        return "Ballots(one key a user)"
+
+    def votes(self, size: int | None = None) -> SealedVotes:
+        """Count the votes for each key, of integers below ``size`` or of any keys."""
+        counts = count_votes(self.__keys, size=size)
+        return SealedVotes(_KEY, counts, Moves.of_tally(self.relation), self.relation, self.among)
+
+    def of_key(self, key: Key | None) -> Sealed:
+        """Count the votes for one public key; for none there are none."""
+        votes = 0 if key is None else np.count_nonzero(self.__keys == key)
+        moves = Moves.of_tally(self.relation).of_some(1)
+        return seal([votes], moves.of_one(moves.largest), self.relation, self.among)
+
+    def _open(self, key: object) -> NDArray[Any]:
+        if key is not _KEY:
+            self._refuse()
+        return self.__keys
+
+
+class SealedVotes(_Closed):
+    """How many users vote for each key; which keys have votes is private too."""
+
+    __slots__ = ("__counts", "among", "moves", "relation")
+    _how = "Give it to ChooseKey, StableChoice, StableHistogram or UniverseHistogram."
+
+    def __init__(
+        self,
+        key: object,
+        counts: Mapping[Key, int],
+        moves: Moves,
+        relation: Relation,
+        among: object | None,
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError("Only Ballots make SealedVotes: ask people.ballots(...).votes().")
+        self.__counts, self.moves = counts, moves
+        self.relation, self.among = relation, among
+
+    def __repr__(self) -> str:
+        return f"SealedVotes(one user moves {self.moves.l1} votes)"
+
+    def beside(self, other: SealedVotes, *, shift: int) -> SealedVotes:
+        """Return votes for these keys and for those of another ballot, from ``shift`` on."""
+        if self.relation is not other.relation or self.among is not other.among:
+            raise RelationMismatchError("Expected votes of the same people.")
+        counts = dict(self.__counts)
+        counts |= {shift + int(key): count for key, count in other.__counts.items()}
+        return SealedVotes(_KEY, counts, self.moves.beside(other.moves), self.relation, self.among)
+
+    def _open(self, key: object) -> Mapping[Key, int]:
+        if key is not _KEY:
+            self._refuse()
+        return self.__counts
+
+
+@dataclass(frozen=True)
+class VotesOf:
+    """Asks some users for their keys; runs where they lie."""
+
+    choice: Callable[[UserData], NDArray[Any]]
+
+    def __call__(self, part: UserData) -> NDArray[Any]:
+        """Return one key a user."""
+        found = call_quietly(lambda: np.asarray(self.choice(part)))
+        if found is None or found.shape != (part.n_users,):
+            raise SchemaError("Expected one key a user; what was found is withheld.")
+        return found
+
+
+def ballots_of(keys: NDArray[Any], relation: Relation, among: object | None) -> Ballots:
+    """Seal one key a user."""
+    return Ballots(_KEY, keys, relation, among)
+
+
+def seal_votes(votes: Mapping[Any, int], moves: Moves, relation: Relation) -> SealedVotes:
+    """Seal votes whose moves the caller has proved."""
+    return SealedVotes(_KEY, votes, moves, relation, None)
+
+
+def opened_ballots(ballots: Ballots) -> NDArray[Any]:
+    """Return the keys; for a protocol whose devices send reports that protect them."""
+    return ballots._open(_KEY)
+
+
+def opened_votes(votes: SealedVotes) -> Mapping[Key, int]:
+    """Return the votes; for a mechanism that has written down what they cost."""
+    return votes._open(_KEY)

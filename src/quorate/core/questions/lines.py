@@ -1,0 +1,430 @@
+"""Scores along a line: candidates in an order, more of them than anybody can list.
+
+Along the line a user's count of mistakes is a step function. :class:`Walk` holds the steps of all
+users; what a user says at each height of the own steps is cut here to public limits, and the
+differences of what is said one after the other are added up over users. So the loss of every point
+is a sum of one number within the limits for each user, as in
+:mod:`~quorate.core.questions.scores`, and moves no further. Where the steps lie is private, and so
+is into how many pieces they cut the line: :class:`SealedLine` shows neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.forgetting import forgetting
+from quorate.core.moves import Moves
+from quorate.core.questions.pairs import Verdict, worst_duels
+from quorate.core.questions.scores import bounded
+from quorate.core.sealed import _KEY, Sealed, SealedRows, _Closed, seal, seal_rows
+from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
+from quorate.guarantees import Relation
+from quorate.users.crowd import Crowd, call_quietly
+from quorate.users.data import UserData
+from quorate.users.grouping import group_by_user
+
+if TYPE_CHECKING:
+    from quorate.core.people import People
+
+__all__ = ["Heights", "SealedLine", "Steps", "ViewOf", "Walk", "opened_line", "walk_of"]
+
+Integers = NDArray[np.int64]
+Places = NDArray[np.uint64]
+
+
+class Steps(Protocol):
+    """Where the counts of some users change along a line; in the order of the places.
+
+    The steps of one user are a function of this user's records and of public numbers.
+    """
+
+    @property
+    def size(self) -> int:
+        """How many points the line has; public."""
+        ...
+
+    @property
+    def positions(self) -> Places:
+        """From which point on a change holds, in increasing order."""
+        ...
+
+    @property
+    def user(self) -> Integers:
+        """Whose change it is."""
+        ...
+
+    @property
+    def after(self) -> Integers:
+        """The user's count from there on."""
+        ...
+
+    @property
+    def initial(self) -> Integers:
+        """The count of each user at the first point."""
+        ...
+
+
+# What is known of some users; its ``events`` are their steps.
+View = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Heights:
+    """The steps of some users, one user after the other."""
+
+    size: int
+    starts: Places
+    piece: Integers
+    user: Integers
+    first: NDArray[np.intp]
+    after: Integers
+    initial: Integers
+
+    @classmethod
+    def of(cls, steps: Steps) -> Heights:
+        """Return steps in the order of users, checked."""
+        size, positions, user = int(steps.size), steps.positions, steps.user
+        initial, after = np.asarray(steps.initial, np.int64), np.asarray(steps.after, np.int64)
+        alike = positions.shape == user.shape == after.shape and positions.dtype == np.uint64
+        if not (alike and positions.ndim == initial.ndim == 1):
+            raise SchemaError("Expected a place, a user and a count for each step.")
+        n_users = len(initial)
+        opens = np.ones(len(positions), np.bool_)
+        np.not_equal(positions[1:], positions[:-1], out=opens[1:])
+        if len(positions):
+            inside = user.min() >= 0 and user.max() < n_users and int(positions[-1]) < size
+            if not inside or (positions[1:] < positions[:-1]).any():
+                raise SchemaError("Expected steps of these users, in order, on the line.")
+        starts = np.concatenate([np.zeros(1, np.uint64), positions[opens]])
+        order = group_by_user(user, n_users=n_users)
+        owner = user[order]
+        first = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]][: owner.size])
+        piece = np.cumsum(opens, dtype=np.int64)[order]
+        return cls(size, starts, piece, owner, first, after[order], initial)
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return int(self.initial.size)
+
+    def fewest(self) -> Integers:
+        """Return the smallest count of each user anywhere on the line."""
+        after = self.after.copy()
+        # Of several changes of one user at one place only the last is attained.
+        passed = (self.user[1:] == self.user[:-1]) & (self.piece[1:] == self.piece[:-1])
+        np.copyto(after[:-1], np.iinfo(np.int64).max, where=passed)
+        fewest = self.initial.copy()
+        if len(self.first):
+            own = self.user[self.first]
+            fewest[own] = np.minimum(fewest[own], np.minimum.reduceat(after, self.first))
+        return fewest
+
+    def added_up(self, initial: Integers, after: Integers) -> Integers:
+        """Add up one number a user and point, given at the first point and after each step."""
+        changes = np.empty_like(after)
+        np.subtract(after[1:], after[:-1], out=changes[1:])
+        changes[self.first] = after[self.first] - initial[self.user[self.first]]
+        moving = np.flatnonzero(changes)
+        moved = np.bincount(self.piece[moving], weights=changes[moving], minlength=len(self.starts))
+        return np.int64(initial.sum()) + np.cumsum(moved).astype(np.int64)
+
+    def cut(self, steps: int) -> Heights:
+        """Return the first steps of each user: as many as are public."""
+        held = np.diff(np.r_[self.first, self.user.size])
+        rank = np.arange(self.user.size) - np.repeat(self.first, held)
+        kept = rank < steps
+        used, place = np.unique(self.piece[kept], return_inverse=True)
+        starts = self.starts[np.r_[0, used]]
+        first = np.flatnonzero(rank[kept] == 0)
+        return replace(
+            self, starts=starts, piece=place + 1, user=self.user[kept], first=first,
+            after=self.after[kept],
+        )  # fmt: skip
+
+
+class SpokenAlong(Protocol):
+    """What users say along a line."""
+
+    @property
+    def low(self) -> int:
+        """What is said is cut to this range; public."""
+        ...
+
+    @property
+    def high(self) -> int:
+        """The upper end of the range; public."""
+        ...
+
+    def __call__(self, view: View, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what each user says at the first point, and after each of the own steps.
+
+        As everywhere: what a user says is a function of this user's records.
+        """
+        ...
+
+
+class Walk(_Closed):
+    """People along a line, whose steps are found once where they lie in memory."""
+
+    __slots__ = ("__here", "__people", "size", "view")
+    _how = "Ask it for scores along the line, or for one row a user."
+
+    def __init__(self, key: object, people: People, crowd: Crowd, view: ViewOf) -> None:
+        if key is not _KEY:
+            raise SealedError("Only a question to People makes a Walk: ask people.walk(...).")
+        self.__people = people
+        self.__here = _Seen(crowd, view) if isinstance(crowd, UserData) else None
+        self.view = view
+        self.size = view.size
+
+    def __repr__(self) -> str:
+        return f"Walk(size={self.size})"
+
+    @property
+    def people(self) -> People:
+        """Who walks."""
+        return self.__people
+
+    def scores(self, spoken: SpokenAlong) -> SealedLine:
+        """Add up what users say, cut to a public range, at every point of the line."""
+        people = self.__people
+        with forgetting(spoken, self.view):
+            if self.__here is not None:
+                starts, losses = _said(self.__here, spoken)
+            else:
+                crowd = people._held_crowd()
+                starts, losses = crowd.along_a_line(partial(_said_in_part, self.view, spoken))
+        moves = Moves.of_judgements(
+            spoken.low, spoken.high, coordinates=self.size, relation=people.relation
+        )
+        return self._line(starts, losses, moves)
+
+    def duels(self, verdict: Verdict, *, most_pieces: int) -> SealedLine:
+        """Return twice the worst duel of each point, for so few users that a table has room.
+
+        The table of duels grows with the square of the pieces, so each user keeps as many steps as
+        fit, all with ``most_pieces``: a public number where the number of users is.
+        """
+        people = self.__people
+        steps = (most_pieces - 1) // max(1, people.n_users)
+        if steps == 0:
+            raise ParameterError(
+                f"Expected fewer than {most_pieces} users for duels along a line, got "
+                f"{people.n_users}. Use 'own_best' or 'median'."
+            )
+        here = self.__here or _Seen(people._held_crowd().together(), self.view)
+        starts, losses = _quietly(lambda: _duels(here.heights.cut(steps), verdict))
+        return self._line(starts, losses, verdict.moves(self.size, people.relation))
+
+    def each(self, values: Callable[[View], NDArray[Any]]) -> SealedRows:
+        """Return one row of numbers for each user."""
+        people = self.__people
+        with forgetting(values, self.view):
+            if self.__here is not None:
+                parts = [_rows(self.__here.seen, self.__here.n_users, values)]
+            else:
+                parts = people._held_crowd().map(partial(_rows_of_part, self.view, values))
+        return seal_rows(np.concatenate(parts), people.relation, among=people.among)
+
+    def _line(self, starts: Places, losses: Integers, moves: Moves) -> SealedLine:
+        people = self.__people
+        return SealedLine(_KEY, starts, losses, self.size, moves, people.relation, people.among)
+
+
+class ViewOf(Protocol):
+    """Finds the steps of some users; frozen, so that it can be sent to where they lie."""
+
+    @property
+    def size(self) -> int:
+        """How many points the line has."""
+        ...
+
+    def __call__(self, users: UserData) -> View:
+        """Return what judges look at; its ``events`` are the steps."""
+        ...
+
+
+class _Seen:
+    """What is known of people in memory, and their steps, each found once."""
+
+    def __init__(self, users: UserData, view: ViewOf) -> None:
+        self._users, self._view, self.n_users = users, view, users.n_users
+        self._seen: View = None
+        self._heights: Heights | None = None
+
+    @property
+    def seen(self) -> View:
+        if self._seen is None:
+            self._seen = _quietly(lambda: self._view(self._users))
+        return self._seen
+
+    @property
+    def heights(self) -> Heights:
+        if self._heights is None:
+            seen = self.seen
+            self._heights = _quietly(lambda: Heights.of(seen.events))
+        if self._heights.n_users != self.n_users or self._heights.size != self._view.size:
+            raise SchemaError("Expected the steps of these users along this line.")
+        return self._heights
+
+
+class SealedLine(_Closed):
+    """A loss for each point of a line, in pieces of equal loss that nobody can see."""
+
+    __slots__ = ("__losses", "__starts", "among", "moves", "relation", "size")
+    _how = "Choose a point of it with ChooseOrdered, or release its smallest loss."
+
+    def __init__(
+        self,
+        key: object,
+        starts: Places,
+        losses: Integers,
+        size: int,
+        moves: Moves,
+        relation: Relation,
+        among: object | None,
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError("Only a question to People makes a SealedLine: ask a Walk.")
+        self.__starts, self.__losses, self.size = starts, losses, size
+        self.moves, self.relation, self.among = moves, relation, among
+
+    def __repr__(self) -> str:
+        reach = f"{float(self.moves.largest):.6g}"
+        return f"SealedLine(size={self.size}, one user moves a loss by at most {reach})"
+
+    def min(self) -> Sealed:
+        """Return the smallest loss: it moves no further than any."""
+        smallest = np.array([self.__losses.min()])
+        return seal(smallest, self.moves.extremes(1), self.relation, self.among)
+
+    def above_least(self) -> SealedLine:
+        """Return how far each loss lies above the smallest."""
+        losses = self.__losses - self.__losses.min()
+        return self._with(self.__starts, losses, self.moves.above_least(self.size))
+
+    def maximum(self, other: SealedLine) -> SealedLine:
+        """Return the larger of two losses at each point: it moves as one of them does."""
+        same = self.relation is other.relation and self.among is other.among
+        if not same or not np.array_equal(self.__starts, other.__starts):
+            raise RelationMismatchError("Expected losses of the same people along the same line.")
+        a, b = self.moves, other.moves
+        reach, rising = max(a.largest, b.largest), a.rising and b.rising
+        moves = Moves.of_scores(reach, coordinates=self.size, one_sided=rising)
+        return self._with(self.__starts, np.maximum(self.__losses, other.__losses), moves)
+
+    def between(self, first: int, last: int) -> SealedLine:
+        """Return the points from the public ``first`` to the public ``last``."""
+        if not 0 <= first <= last < self.size:
+            raise ParameterError(f"Expected 0 <= first <= last < {self.size}.")
+        starts = self.__starts
+        begin = int(np.searchsorted(starts, np.uint64(first), side="right")) - 1
+        pieces = slice(begin, int(np.searchsorted(starts, np.uint64(last), side="right")))
+        inside = np.maximum(starts[pieces], np.uint64(first)) - np.uint64(first)
+        moves = self.moves.of_some(last - first + 1)
+        return self._with(inside, self.__losses[pieces], moves, size=last - first + 1)
+
+    def stretched(self, places: Places, copies: Places) -> SealedLine:
+        """Let every point from ``places[i]`` on stand ``copies[i]`` times; both are public.
+
+        A copy has the loss of its point, which moves no further for that.
+        """
+        # Two sorted rows: a merge is ten times as quick as numpy's search for distinct numbers.
+        edges = np.sort(np.concatenate([self.__starts, places]), kind="stable")
+        edges = edges[np.append(True, edges[1:] != edges[:-1])]
+        weight = copies[np.searchsorted(places, edges, side="right") - 1]
+        losses = self.__losses[np.searchsorted(self.__starts, edges, side="right") - 1]
+        lengths = np.diff(edges, append=np.uint64(self.size)) * weight
+        ends = np.cumsum(lengths)
+        starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
+        size = int(ends[-1])
+        reach, rising = self.moves.largest, self.moves.rising
+        moves = Moves(size * reach, size * reach**2, reach, self.moves.spread, rising)
+        return self._with(starts, losses, moves, size=size)
+
+    def _open(self, key: object) -> tuple[Places, Integers]:
+        if key is not _KEY:
+            self._refuse()
+        return np.diff(self.__starts, append=np.uint64(self.size)), self.__losses
+
+    def _with(
+        self, starts: Places, losses: Integers, moves: Moves, *, size: int | None = None
+    ) -> SealedLine:
+        size = self.size if size is None else size
+        return SealedLine(_KEY, starts, losses, size, moves, self.relation, self.among)
+
+
+def walk_of(people: People, crowd: Crowd, view: ViewOf) -> Walk:
+    """Return people along a line."""
+    return Walk(_KEY, people, crowd, view)
+
+
+def opened_line(line: SealedLine) -> tuple[Places, Integers]:
+    """Return lengths and losses of the pieces; for a choice that has written down its cost."""
+    return line._open(_KEY)
+
+
+def _quietly(work: Callable[[], Any]) -> Any:
+    found = call_quietly(work)
+    if found is None:
+        raise SchemaError(
+            "Expected steps along the line, and what users say after each; what went wrong is "
+            "withheld because it may quote records. Ask about made-up users to see it."
+        )
+    return found
+
+
+def _said(here: _Seen, spoken: SpokenAlong) -> tuple[Places, Integers]:
+    heights = here.heights
+
+    def added_up() -> Integers:
+        at_first, after = spoken(here.seen, heights)
+        if at_first.shape != heights.initial.shape or after.shape != heights.after.shape:
+            raise SchemaError("Expected what each user says, at first and after each step.")
+        low, high = spoken.low, spoken.high
+        return heights.added_up(bounded(at_first, low, high), bounded(after, low, high))
+
+    return heights.starts, _quietly(added_up)
+
+
+def _said_in_part(view: ViewOf, spoken: SpokenAlong, part: UserData) -> tuple[Places, Integers]:
+    return _said(_Seen(part, view), spoken)
+
+
+def _rows(seen: View, n_users: int, values: Callable[[View], NDArray[Any]]) -> NDArray[Any]:
+    found: NDArray[Any] = _quietly(lambda: np.asarray(values(seen)))
+    if found.shape[:1] != (n_users,) or found.dtype.kind not in "fiub":
+        raise SchemaError("Expected numbers, one row a user; what was found is withheld.")
+    return found
+
+
+def _rows_of_part(
+    view: ViewOf, values: Callable[[View], NDArray[Any]], part: UserData
+) -> NDArray[Any]:
+    return _rows(_Seen(part, view).seen, part.n_users, values)
+
+
+def _duels(heights: Heights, verdict: Verdict) -> tuple[Places, Integers]:
+    """Return where pieces begin, and twice the worst duel of each."""
+    starts = heights.starts
+    corners = np.zeros((len(starts), len(starts)), dtype=np.int32)
+    ends = np.cumsum(np.bincount(heights.user, minlength=heights.n_users))
+    for user, stop in enumerate(ends):
+        own = slice(ends[user - 1] if user else 0, stop)
+        piece, errors = heights.piece[own], heights.after[own]
+        last = np.r_[piece[1:] != piece[:-1], True][: piece.size]
+        place = np.r_[0, piece[last]]
+        errors = np.r_[heights.initial[user], errors[last]]
+        duels = verdict.judge(errors[:, np.newaxis], errors[np.newaxis, :])
+        jumps = np.diff(np.diff(duels, axis=0, prepend=0), axis=1, prepend=0)
+        corners[np.ix_(place, place)] += jumps.astype(np.int32)
+    np.cumsum(corners, axis=0, out=corners)
+    np.cumsum(corners, axis=1, out=corners)
+    alone = np.diff(starts, append=np.uint64(heights.size)) == 1
+    return starts, worst_duels(corners, alone, verdict, n_users=heights.n_users)
