@@ -14,10 +14,10 @@ from functools import cache
 from scipy.special import ndtr, ndtri
 
 from measured_bill import Cost
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.core.bounds.trimmed import Trimmed
 from quorate.grid import Box
 from quorate.guarantees import Relation
-from quorate.means.present_mean import OrAbsent
 from quorate.noise import SeededNoise
 from quorate.simplex import Simplex
 

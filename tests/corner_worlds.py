@@ -4,8 +4,8 @@ import numpy as np
 
 from quorate.accounting.account import Account
 from quorate.means.routes import ways
-from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.choices.choose import ChooseBest
+from sealing import numbers_of, vectors_of
 
 CORNERS = (ways.Corner(0.4, 0.9), ways.Corner(0.15, 0.75))
 
@@ -23,7 +23,8 @@ def scores_of_neighbours(monkeypatch, ask, *, pairs=40):
     seen = []
 
     def watch(self, scores, *, account):
-        seen.append(scores)
+        assert 2 * scores.moves.largest == scores.moves.spread == self.spread
+        seen.append(numbers_of(scores))
         return 0
 
     monkeypatch.setattr(ChooseBest, "release", watch)
@@ -32,6 +33,6 @@ def scores_of_neighbours(monkeypatch, ask, *, pairs=40):
         rows = corner(30, inside=0.5, seed=seed)
         rows[:8] = 0.42
         for _ in range(2):
-            ask(WeightedUsers(rows.copy()), account=Account.open(epsilon=1.0))
+            ask(vectors_of(rows), account=Account.open(epsilon=1.0))
             rows[rng.integers(30)] = rng.choice([-1.0, 0.42, 1.0, np.nan])
     return np.array(seen[::2]), np.array(seen[1::2])

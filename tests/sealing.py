@@ -9,9 +9,19 @@ from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine
 from quorate.core.sealed import _KEY, opened, opened_rows, seal
 from quorate.guarantees import Relation
+from quorate.means.weighted_users import PeopleVectors
 from quorate.releases.user_releases import UserReleases
+from quorate.users import UserData
 
-__all__ = ["moved", "moved_line", "numbers_of", "rows_of", "start_run", "total_of"]
+__all__ = [
+    "moved",
+    "moved_line",
+    "numbers_of",
+    "rows_of",
+    "start_run",
+    "total_of",
+    "vectors_of",
+]
 
 
 def moved(numbers, by=1, *, squared=None, relation=Relation.REPLACE):
@@ -46,3 +56,14 @@ def start_run(data, account, **options):
     """Begin the releases of a fit about users."""
     people = data if isinstance(data, People) else People(data, account.relation)
     return UserReleases.start(people, account, **options)
+
+
+def vectors_of(vectors, weights=None, *, counts=None, relation=Relation.REPLACE):
+    """Return users with one vector each, NaN if absent, perhaps with weights or record counts."""
+    rows = np.asarray(vectors, dtype=float)
+    present = ~np.isnan(rows[:, 0])
+    held = counts if weights is None else np.square(weights)
+    held = None if held is None else np.asarray(held, dtype=float)[present]
+    data = UserData(rows[present], held, offsets=np.r_[0, np.cumsum(present)])
+    users = PeopleVectors(People(data, relation))
+    return users if weights is None else users.weighed(1.0)

@@ -115,3 +115,13 @@ class TestArithmetic:
     def test_lengths_are_exact(self, length):
         with pytest.raises(ParameterError, match="exact"):
             Moves(length, 1, 1, 1)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_several_tallies_move_each_as_one(relation):
+    """Every user has a label in each; a twin that takes them for one tally is caught."""
+    labels = itertools.product([-1, 0, 1, 2], repeat=2)
+    rows = [np.r_[np.arange(2) == one, np.arange(2) == other].astype(int) for one, other in labels]
+    found = changes(rows, relation)
+    assert broken(Moves.of_tally(relation, labellings=2), found) == set()
+    assert broken(Moves.of_tally(relation), found) == {"l1", "l2_squared"}

@@ -3,13 +3,20 @@
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.engines import MemoryCrowd
 from quorate.grid import Box, Interval
 from quorate.guarantees import Relation
-from quorate.means.routes.shrinking import total_and_absent
-from quorate.means.weighted_users import CrowdVectors, WeightedUsers, bounded_vectors
+from quorate.means.present_mean import presence
+from quorate.means.routes.gaussian_routes import _weights
+from quorate.means.routes.shrinking import clipped_total, total_and_absent
+from quorate.means.weighted_users import PeopleVectors, WeightedUsers, _Apart, bounded_vectors
 from quorate.mechanisms.sums import choose_grid
+from quorate.noise import SeededNoise
 from quorate.users import UserData
+from quorate.users.crowd import counts_up_to
+from sealing import numbers_of, rows_of
 
 BOX = Box([-2.0, 0.0], [2.0, 4.0])
 CENTRE = np.array([0.1, -0.3])
@@ -26,7 +33,7 @@ def people(n=200, seed=0):
 
 @pytest.fixture(params=[0, 1, 8, 64], ids=lambda n: f"{n} parts" if n else "whole")
 def pair(request):
-    """The same users as arrays in the order of their keys, and as a crowd."""
+    """The same users as arrays in the order of their keys, and as people in parts."""
     data = people()
     by_key = data.take_ranked(np.arange(data.n_users))
     vectors = bounded_vectors(by_key.user_means(), BOX)
@@ -34,52 +41,67 @@ def pair(request):
     counts = np.where(np.isnan(vectors[:, 0]), 0.0, by_key.record_counts())
     plain = WeightedUsers(vectors, counts=counts)
     crowd = MemoryCrowd(data, n_parts=request.param) if request.param else data
-    return plain, CrowdVectors.of(crowd, UserData.user_means, BOX, counted=True)
+
+    def asked(relation=Relation.REPLACE):
+        return PeopleVectors.of(People(crowd, relation), UserData.user_means, BOX, counted=True)
+
+    return plain, asked
 
 
 @pytest.mark.parametrize("records", [None, 4.0])
 class TestSameAnswers:
     @pytest.fixture(autouse=True)
     def weigh(self, pair, records):
-        self.plain, self.crowd = (u if records is None else u.weighed(records) for u in pair)
+        plain, asked = pair
+        self.plain = plain if records is None else plain.weighed(records)
+        self.crowds = {
+            each: asked(each) if records is None else asked(each).weighed(records)
+            for each in Relation
+        }
+        self.crowd = self.crowds[Relation.REPLACE]
 
     def test_sums(self):
         grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=200)
-        assert (self.plain.total_weight(grid) == self.crowd.total_weight(grid)).all()
-        assert (self.plain.total_present(grid) == self.crowd.total_present(grid)).all()
-        for relation in Relation:
-            mine = self.plain.clipped_total(CENTRE, 1.5, relation)
-            theirs = self.crowd.clipped_total(CENTRE, 1.5, relation)
-            assert mine[0] == theirs[0]
-            assert (mine[1] == theirs[1]).all()
+        for work in (_weights, presence):
+            assert grid.encode_sum(work(self.plain)) == numbers_of(self.crowd.total(work, grid))
+        for crowd in self.crowds.values():
+            grid, total = clipped_total(crowd, CENTRE, 1.5)
+            mine = grid.encode_sum(self.plain.offsets(CENTRE))
+            assert (mine == numbers_of(total)).all()
 
     def test_counts(self):
         thresholds = np.linspace(0.0, 5.0, 41)
-        assert (self.plain.count_records(thresholds) == self.crowd.count_records(thresholds)).all()
-        for relation in Relation:
-            mine = self.plain.count_within(thresholds, CENTRE, relation)
-            assert (mine == self.crowd.count_within(thresholds, CENTRE, relation)).all()
+        mine = counts_up_to(self.plain.held, thresholds)
+        assert (mine == numbers_of(self.crowd.count_records(thresholds))).all()
+        for relation, crowd in self.crowds.items():
+            mine = counts_up_to(self.plain.distances(CENTRE, relation), thresholds)
+            assert (mine == numbers_of(crowd.count_within(thresholds, CENTRE))).all()
 
-    def test_pairs_and_few_users(self):
-        pairs = np.random.default_rng(1).permutation(200)[:120].reshape(60, 2)
-        mine, theirs = self.plain.pair_distances(pairs), self.crowd.pair_distances(pairs)
-        assert np.array_equal(mine, theirs)
-        assert np.isinf(mine).any(), "some pair has an absent user"
-        few = self.crowd.some(np.array([5, 2]))
-        assert np.array_equal(few.vectors, self.plain.vectors[[5, 2]], equal_nan=True)
+    def test_pairs(self):
+        """The same pairs are found in a secret order, however the users are cut."""
+        account = Account.open(epsilon=1.0, noise=SeededNoise(5))
+        found = rows_of(self.crowd.pair_distances(account, most=120))
+        order = Account.open(epsilon=1.0, noise=SeededNoise(5)).secret_order(200)
+        held = np.column_stack([self.plain.vectors, self.plain.counts])
+        expected = _Apart(2, self.crowd.records)(held[order[:120].reshape(60, 2)])
+        assert np.array_equal(found, expected)
+        assert np.isinf(found).any(), "some pair has an absent user"
 
 
 class TestUnweighted:
     def test_absent_users_vote(self, pair):
-        mine, theirs = (total_and_absent(users, CENTRE, 1.5) for users in pair)
-        assert (mine[1] == theirs[1]).all()
+        plain, asked = pair
+        grid, total = total_and_absent(asked(), CENTRE, 1.5)
+        votes = np.isnan(plain.vectors[:, 0])
+        assert (grid.encode_sum(np.column_stack([plain.vectors, votes])) == numbers_of(total)).all()
 
     def test_columns_are_those_of_present_users(self, pair):
-        plain, crowd = pair
-        assert np.array_equal(plain.column(1), np.sort(plain.column(1))) is False
-        assert np.array_equal(np.sort(plain.column(1)), np.sort(crowd.column(1)))
+        plain, asked = pair
+        mine = plain.vectors[plain.present, 1]
+        assert np.array_equal(mine, np.sort(mine)) is False
+        assert np.array_equal(np.sort(mine), np.sort(rows_of(asked().column(1))))
 
     def test_weights_can_be_taken_back(self, pair):
-        _, crowd = pair
-        assert crowd.weighed(3.0).weighted
-        assert not crowd.weighed(3.0).equally().weighted
+        _, asked = pair
+        assert asked().weighed(3.0).weighted
+        assert not asked().weighed(3.0).equally().weighted

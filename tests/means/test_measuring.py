@@ -7,15 +7,15 @@ from drawing import gaussian_account
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
 from quorate.means.measuring import can_shrink, shrink_by_measuring
-from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from sealing import vectors_of
 
 RNG = np.random.default_rng(0)
 
 
 def shrunk(vectors, *, mu=0.24, relation=Relation.ADD_REMOVE, account=None):
     return shrink_by_measuring(
-        WeightedUsers(vectors),
+        vectors_of(vectors, relation=relation),
         reach=1000.0,
         account=account or gaussian_account(mu, relation),
         n_users=3000.0,
@@ -73,7 +73,7 @@ class TestReplay:
 
         def leaky(values):
             return shrink_by_measuring(
-                WeightedUsers(values),
+                vectors_of(values, relation=Relation.ADD_REMOVE),
                 reach=float(np.abs(values).max()),
                 account=gaussian_account(0.24, Relation.ADD_REMOVE),
                 n_users=3000.0,

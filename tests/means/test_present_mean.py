@@ -13,11 +13,11 @@ from moves import loss_of
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Gaussian, Guarantee, Numerics, Relation
 from quorate.means.present_mean import (
-    OrAbsent,
     PureRun,
     hardly_anybody,
     laplace_vote,
@@ -25,9 +25,9 @@ from quorate.means.present_mean import (
     present_users,
 )
 from quorate.means.routes.shrinking import clipped_mean, gaussian_vote
-from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.sums import choose_grid
 from quorate.noise import SeededNoise, use_noise
+from sealing import vectors_of
 
 BOUNDS = [
     Ball(3.0, dimension=2),
@@ -89,10 +89,11 @@ class TestExactAudit:
     @staticmethod
     def law(*, multiplier=1.0, effective=2.0):
         def of(records):
-            users = WeightedUsers(np.array(records)[:, None])
+            rows = np.array(records)[:, None]
+            users = vectors_of(rows)
 
             def run(_):
-                size = effective or float(max(1, np.count_nonzero(users.present)))
+                size = effective or float(max(1, np.count_nonzero(~np.isnan(rows))))
                 return clipped_mean(
                     users,
                     np.array([1.0]),
@@ -160,7 +161,7 @@ RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 def pure(vectors, *, epsilon=1.0, half=1000.0, relation=Relation.REPLACE):
     vectors = np.asarray(vectors, dtype=float)
     return PureRun(
-        users=WeightedUsers(vectors),
+        users=vectors_of(vectors, relation=relation),
         half_widths=np.full(vectors.shape[1], half),
         account=Account.open(epsilon=epsilon, relation=relation),
     )
@@ -230,7 +231,7 @@ class TestBox:
         for seed in range(300):
             with use_noise(SeededNoise(seed)):
                 run = PureRun(
-                    users=WeightedUsers(people),
+                    users=vectors_of(people, relation=relation),
                     half_widths=halves,
                     account=Account.open(epsilon=1.0, relation=relation),
                 )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from quorate.core.bounds.lifted_ball import lift
 from quorate.means.pull_belief import Look, likely_pull
-from quorate.means.routes.lifted_ball import lift
 
 RADII = 0.5 ** np.arange(11.0)
 LAST = RADII[-1]

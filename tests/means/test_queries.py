@@ -80,7 +80,7 @@ class TestBudget:
 
     def test_a_saved_object_holds_no_records_and_answers_nothing(self):
         answers = pickle.loads(pickle.dumps(desk()))
-        assert answers._desk.data is None
+        assert answers._desk.people is None
         assert answers.remaining == 0
         assert answers.guarantee_.epsilon == 2.0
         with pytest.raises(QueriesExhaustedError):

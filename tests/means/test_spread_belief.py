@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.means.routes.lifted_ball import lift
+from quorate.core.bounds.lifted_ball import lift
 from quorate.means.spread_belief import SpreadBelief
 
 

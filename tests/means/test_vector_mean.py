@@ -11,14 +11,15 @@ from quorate.grid import Box
 from quorate.guarantees import Relation
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run, private_mean
-from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.means.weighted_users import bounded_vectors
 from quorate.noise import SeededNoise, use_noise
+from sealing import vectors_of
 
 BOX = Box([0.0, 0.0], [20.0, 20.0])
 VECTORS = np.random.default_rng(0).normal(size=(3000, 2)) + 12.0
 
 
-USERS = WeightedUsers(bounded_vectors(VECTORS, BOX))
+USERS = {each: vectors_of(bounded_vectors(VECTORS, BOX), relation=each) for each in Relation}
 
 
 def open_account(epsilon=1.0, relation=Relation.REPLACE):
@@ -32,14 +33,14 @@ class TestPrice:
     def test_two_means_cost_what_was_declared(self, epsilon, relation):
         account = open_account(epsilon, relation)
         for _ in range(2):
-            private_mean(account, USERS, BOX, share=Fraction(1, 2))
+            private_mean(account, USERS[account.relation], BOX, share=Fraction(1, 2))
         cost = price(account.event, delta=1e-6, relation=relation)
         assert 0.9 * epsilon <= cost <= epsilon
 
     def test_a_second_mean_with_the_whole_share_is_starved(self):
         account = open_account()
-        first = gaussian_run(account, USERS, BOX).clip("first")
-        second = gaussian_run(account, USERS, BOX).clip("second")
+        first = gaussian_run(account, USERS[account.relation], BOX).clip("first")
+        second = gaussian_run(account, USERS[account.relation], BOX).clip("second")
         assert second.error.standard_error > 1e5 * first.error.standard_error
         assert price(account.event, delta=1e-6) <= 1.0
 
@@ -49,7 +50,10 @@ class TestPrice:
 
     def test_shares_divide_account_and_reserve(self):
         account = open_account()
-        runs = [gaussian_run(account, USERS, BOX, share=share) for share in (0.25, 0.75)]
+        runs = [
+            gaussian_run(account, USERS[account.relation], BOX, share=share)
+            for share in (0.25, 0.75)
+        ]
         assert sum(run.account.square for run in runs) == account.square
         assert sum(run.core_delta for run in runs) == pytest.approx(float(account.reserve))
 
@@ -57,5 +61,7 @@ class TestPrice:
 class TestUtility:
     def test_a_mean_with_a_share_is_released_as_an_offset(self):
         with use_noise(SeededNoise(0)):
-            release = private_mean(open_account(), USERS, BOX, share=Fraction(1, 2))
+            release = private_mean(
+                open_account(), USERS[Relation.REPLACE], BOX, share=Fraction(1, 2)
+            )
         assert np.abs(release.mean - 2.0).max() < 0.5

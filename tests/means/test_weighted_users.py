@@ -5,18 +5,33 @@ import pytest
 
 from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
-from quorate.means.routes.shrinking import total_and_absent
+from quorate.means.routes.shrinking import clipped_total, total_and_absent
 from quorate.means.weighted_users import (
     WeightedUsers,
+    _Apart,
     bounded_vectors,
     record_weights,
 )
 from quorate.mechanisms.sums import public_size
+from sealing import numbers_of, vectors_of
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(70_000, 5))
 WEIGHTS = RNG.uniform(0.0, 1.0, size=70_000)
 CENTRE = np.arange(5.0)
+
+
+def clipped(vectors, weights=None, relation=Relation.REPLACE, radius=2.0):
+    grid, total = clipped_total(vectors_of(vectors, weights, relation=relation), CENTRE, radius)
+    return grid, numbers_of(total)
+
+
+def apart(vectors, pairs, weights=None):
+    """Return the distances of pairs of places, as those of secret pairs are found."""
+    rows, records = np.asarray(vectors, dtype=float), None
+    if weights is not None:
+        rows, records = np.column_stack([rows, np.square(weights)]), 1.0
+    return _Apart(np.shape(vectors)[1], records)(rows[pairs])
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
@@ -27,8 +42,7 @@ class TestBlocks:
         assert np.allclose(users.distances(CENTRE, Relation.REPLACE), plain)
 
     def test_a_clipped_total_is_that_of_numpy_up_to_the_grid(self, weights):
-        users = WeightedUsers(VECTORS, weights)
-        grid, totals = users.clipped_total(CENTRE, 2.0, Relation.REPLACE)
+        grid, totals = clipped(VECTORS, weights)
         away = (VECTORS - CENTRE) * (1.0 if weights is None else weights[:, None])
         away *= np.minimum(1.0, 2.0 / np.linalg.norm(away, axis=1))[:, None]
         assert np.allclose(totals * grid.step, away.sum(axis=0), atol=1e-3)
@@ -39,22 +53,21 @@ class TestBlocks:
         for place, other in ((0, np.full(5, 1e300)), (3, -np.ones(5)), (9, np.full(5, 1e-300))):
             changed = base.copy()
             changed[place] = other
-            grid, first = WeightedUsers(base, part).clipped_total(CENTRE, 2.0, Relation.REPLACE)
-            _, second = WeightedUsers(changed, part).clipped_total(CENTRE, 2.0, Relation.REPLACE)
+            grid, first = clipped(base, part)
+            _, second = clipped(changed, part)
             moved = int(np.sum((first - second) ** 2))
             assert moved <= grid.l2_sensitivity_squared(Relation.REPLACE)
 
 
 class TestPairs:
     def test_a_pair_is_scaled_to_one_users_spread(self):
-        users = WeightedUsers(np.array([[0.0], [3.0], [4.0]]), np.array([1.0, 1.0, 0.5]))
+        vectors, weights = np.array([[0.0], [3.0], [4.0]]), np.array([1.0, 1.0, 0.5])
         pairs = np.array([[0, 1], [1, 2]])
-        assert np.allclose(users.pair_distances(pairs), [3 / np.sqrt(2), 1 / np.sqrt(1 + 4)])
-        assert np.allclose(users.equally().pair_distances(pairs), np.array([3, 1]) / np.sqrt(2))
+        assert np.allclose(apart(vectors, pairs, weights), [3 / np.sqrt(2), 1 / np.sqrt(1 + 4)])
+        assert np.allclose(apart(vectors, pairs), np.array([3, 1]) / np.sqrt(2))
 
     def test_users_without_weight_are_nowhere(self):
-        users = WeightedUsers(np.array([[0.0], [3.0]]), np.zeros(2))
-        assert users.pair_distances(np.array([[0, 1]])) == 0.0
+        assert apart(np.array([[0.0], [3.0]]), np.array([[0, 1]]), np.zeros(2)) == 0.0
 
 
 class TestAbsentUsers:
@@ -62,19 +75,18 @@ class TestAbsentUsers:
 
     @pytest.mark.parametrize("weights", [None, WEIGHTS[:500]], ids=["equal", "weighted"])
     def test_they_have_no_offset_from_any_centre(self, weights):
-        users = WeightedUsers(self.vectors, weights)
-        others = WeightedUsers(
-            self.vectors[users.present], None if weights is None else weights[users.present]
-        )
+        here = ~np.isnan(self.vectors[:, 0])
+        others = self.vectors[here], None if weights is None else weights[here]
         for relation in Relation:
-            _, totals = users.clipped_total(CENTRE, 2.0, relation)
-            grid, expected = others.clipped_total(CENTRE, 2.0, relation)
+            _, totals = clipped(self.vectors, weights, relation)
+            grid, expected = clipped(*others, relation)
             assert np.allclose(totals * grid.step, expected * grid.step, atol=1e-6)
 
     def test_they_vote_where_their_number_is_wanted(self):
-        grid, totals = total_and_absent(WeightedUsers(self.vectors), CENTRE, 2.0)
+        grid, sealed = total_and_absent(vectors_of(self.vectors), CENTRE, 2.0)
+        totals = numbers_of(sealed)
         assert totals[-1] * grid.step == pytest.approx(100 * grid.bound.vote)
-        plain, expected = WeightedUsers(self.vectors).clipped_total(CENTRE, 2.0, Relation.REPLACE)
+        plain, expected = clipped(self.vectors)
         assert np.allclose(totals[:-1] * grid.step, expected * plain.step, atol=1e-6)
 
     def test_they_are_at_the_centre_or_nowhere(self):
@@ -84,9 +96,9 @@ class TestAbsentUsers:
 
     def test_their_pairs_are_as_often_near_as_far(self):
         pairs = np.arange(500).reshape(250, 2)
-        apart = WeightedUsers(self.vectors).pair_distances(pairs)
-        assert np.count_nonzero(apart == 0.0) == np.count_nonzero(np.isinf(apart)) == 50
-        assert not np.isnan(apart).any()
+        found = apart(self.vectors, pairs)
+        assert np.count_nonzero(found == 0.0) == np.count_nonzero(np.isinf(found)) == 50
+        assert not np.isnan(found).any()
 
     @pytest.mark.parametrize("user", [0, 7, 250])
     def test_whoever_goes_moves_the_own_pair_and_no_other(self, user):
@@ -94,9 +106,7 @@ class TestAbsentUsers:
         pairs = np.arange(500).reshape(250, 2)
         gone = self.vectors.copy()
         gone[user] = np.nan if not np.isnan(gone[user, 0]) else 0.5
-        moved = WeightedUsers(gone).pair_distances(pairs) != WeightedUsers(
-            self.vectors
-        ).pair_distances(pairs)
+        moved = apart(gone, pairs) != apart(self.vectors, pairs)
         assert np.flatnonzero(moved).tolist() == [user // 2]
 
 
@@ -127,6 +137,5 @@ class TestBounds:
         assert len(sizes) == 1
         steps = set()
         for n in (3, 3000):
-            users = WeightedUsers(VECTORS[:n])
-            steps.add(users.clipped_total(CENTRE, 2.0, Relation.ADD_REMOVE)[0].step)
+            steps.add(clipped(VECTORS[:n], relation=Relation.ADD_REMOVE)[0].step)
         assert len(steps) == 1

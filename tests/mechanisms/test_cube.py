@@ -11,10 +11,10 @@ from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate._validate import pure_loss
 from quorate.auditing import enumerate_runs
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.exceptions import EnumerationError, GridOverflowError, ParameterError
 from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Pure, Relation
-from quorate.means.present_mean import OrAbsent
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum, cube_deviation
 from quorate.mechanisms.sums import choose_grid
 from quorate.noise import SecureNoise, SeededNoise

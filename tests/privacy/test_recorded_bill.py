@@ -20,11 +20,10 @@ from quorate.guarantees import Composed, Gaussian, Laplace, Pure, Relation, Repe
 from quorate.means import UserQueries
 from quorate.means.routes.auto_route import are_in_a_corner
 from quorate.means.routes.ways import Corner
-from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import use_noise
 from quorate.noise.composed_laws import PiecewiseLaw
 from quorate.tabulate import UserSum
-from sealing import numbers_of
+from sealing import numbers_of, vectors_of
 
 HIGH, MIXED = np.full((1, D), 1e308), np.array([[1e308, -1e308, 1e308, -1e308, 1e308]])
 MANY = np.full((1003, D), 1e308)
@@ -131,7 +130,7 @@ def test_a_corner_is_asked_for_at_its_price(relation):
         with use_noise(sources[-1]):
             account = Account.open(epsilon=1.0, relation=relation)
         told = {"size": 40.0, "epsilon": 0.25, "account": account}
-        are_in_a_corner(WeightedUsers(rows), [Corner(0.2, 0.75)], **told)
+        are_in_a_corner(vectors_of(rows, relation=relation), [Corner(0.2, 0.75)], **told)
         events.append(account.event)
         sources.append(Again(0, sources[0]))
     share = moved(*sources[:2]).share_of(recorded(events[0]))

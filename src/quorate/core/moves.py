@@ -69,16 +69,17 @@ class Moves:
         return cls(coordinates, coordinates, 1, 1, rising)
 
     @classmethod
-    def of_tally(cls, relation: Relation) -> Moves:
-        """Return the moves of a tally of one label a user.
+    def of_tally(cls, relation: Relation, *, labellings: int = 1) -> Moves:
+        """Return the moves of a tally of one label a user, or of several such tallies.
 
-        A user who is replaced leaves one cell and enters another.
+        A user who is replaced leaves one cell and enters another, in each tally.
 
         >>> Moves.of_tally(Relation.REPLACE).l1
         2
         """
         cells = 2 if relation is Relation.REPLACE else 1
-        return cls(cells, cells, 1, cells, relation is Relation.ADD_REMOVE)
+        size, rising = cells * labellings, relation is Relation.ADD_REMOVE
+        return cls(size, size, 1, cells, rising)
 
     @classmethod
     def of_scores(cls, bound: Length, *, coordinates: int, one_sided: bool) -> Moves:

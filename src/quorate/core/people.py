@@ -181,11 +181,16 @@ class People:
         number = [self.__crowd.n_users]
         return seal(number, Moves.of_everybody(self.relation), self.relation, self.among)
 
-    def tally(self, labels: PerUser, size: int) -> Sealed:
-        """Count the users whose label is 0, 1, ... below ``size``; other labels are in no cell."""
+    def tally(self, labels: PerUser, size: int, *, labellings: int = 1) -> Sealed:
+        """Count the users whose label is 0, 1, ... below ``size``; other labels are in no cell.
+
+        With several ``labellings`` users have a row of labels, one in each, and their tallies stand
+        one after the other: one user moves each of them as far as one alone.
+        """
         with forgetting(labels):
-            found = self.__crowd.add_up(_Tallied(labels, size))
-        return seal(found, Moves.of_tally(self.relation), self.relation, self.among)
+            found = self.__crowd.add_up(_Tallied(labels, size, labellings))
+        moves = Moves.of_tally(self.relation, labellings=labellings)
+        return seal(found, moves, self.relation, self.among)
 
     def scores(self, judgement: Judgement) -> Sealed:
         """Add up what users say about each of many candidates, cut to a public range."""
@@ -312,15 +317,19 @@ class _Counted:
 class _Tallied:
     labels: PerUser
     size: int
+    labellings: int
 
     def __call__(self, part: UserData) -> Integers:
+        counts = np.zeros((self.labellings, self.size), dtype=np.int64)
         if part.n_users == 0:
-            return np.zeros(self.size, dtype=np.int64)
+            return counts.ravel()
         found = _Rows(self.labels)(part)
-        if found.ndim != 1:
+        if found.size != part.n_users * self.labellings:
             raise SchemaError("Expected one label a user; what was found is withheld.")
-        inside = found[(found >= 0) & (found < self.size)].astype(np.int64)
-        return np.bincount(inside, minlength=self.size).astype(np.int64)
+        for cells, own in zip(counts, found.reshape(part.n_users, -1).T, strict=True):
+            inside = own[(own >= 0) & (own < self.size)].astype(np.int64)
+            cells += np.bincount(inside, minlength=self.size)
+        return counts.ravel()
 
 
 def _in_batches(users: UserData, vectors: PerUser, dimension: int) -> NDArray[np.float64]:

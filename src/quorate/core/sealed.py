@@ -27,6 +27,7 @@ from quorate.grid import SUM_LIMIT, Grid
 from quorate.guarantees import Relation
 
 __all__ = [
+    "Closed",
     "Sealed",
     "SealedRows",
     "check_rows",
@@ -46,7 +47,7 @@ _ROOM = SUM_LIMIT - 1
 _KEY = object()
 
 
-class _Closed:
+class Closed:
     """Refuses whatever would show what is inside."""
 
     __slots__ = ()
@@ -77,7 +78,7 @@ class _Closed:
         return repr(self)
 
 
-class Sealed(_Closed):
+class Sealed(Closed):
     """Integers about people, and how far one user moves them.
 
     It is made by a question (:class:`~quorate.core.People`) and opened by an account.
@@ -258,7 +259,7 @@ class Sealed(_Closed):
             )
 
 
-class SealedRows(_Closed):
+class SealedRows(Closed):
     """One row of numbers for each user, or for each of several pairs of users.
 
     A user owns at most one row (or half of the row of a pair): whoever is replaced changes one row.
@@ -345,11 +346,17 @@ class SealedRows(_Closed):
         """Count the rows that hold 0, 1, ... below ``size``; others are in no cell."""
         rows = self.__rows
         inside = rows[(rows >= 0) & (rows < size)].astype(np.int64)
-        return self._sealed(np.bincount(inside, minlength=size), Moves.of_tally(self.relation))
+        return self._sealed(np.bincount(inside, minlength=size), Moves.of_tally(self._one_row))
 
     def total(self, grid: Grid) -> Sealed:
         """Add up the rows, clipped and rounded by ``grid``."""
-        return seal_total(grid.encode_sum(self.__rows), grid, self.relation, self.among)
+        moves = GridMoves(grid, self._one_row)
+        return Sealed(_KEY, grid.encode_sum(self.__rows), moves, self.relation, self.among)
+
+    @property
+    def _one_row(self) -> Relation:
+        """What one user does to one row: who comes or goes gives a partner to somebody else."""
+        return Relation.REPLACE if self.paired else self.relation
 
     def _open(self, key: object) -> NDArray[Any]:
         if key is not _KEY:

@@ -19,7 +19,7 @@ from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
-from quorate.means.weighted_users import CrowdVectors
+from quorate.means.weighted_users import PeopleVectors
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, told_bound
 from quorate.users import UserData
@@ -165,10 +165,10 @@ class UserCovariance(UserEstimator):
             )
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
-        data = self._crowd(X, None, users)
-        bound = for_squares(as_bound(self._public_bounds(X), data.n_features, names_told(X)))
-        means = CrowdVectors.of(data, UserData.user_means, bound)
-        reach, d = bound.l2_radius, data.n_features
+        people = self._population(X, None, users)
+        bound = for_squares(as_bound(self._public_bounds(X), people.n_features, names_told(X)))
+        means = PeopleVectors.of(people, UserData.user_means, bound)
+        reach, d = bound.l2_radius, people.n_features
         ball = Ball(reach, dimension=d)
         centre = private_mean(account, means, ball, share=MEAN_SHARE).mean
         centre = np.clip(centre, -reach, reach)
@@ -176,12 +176,12 @@ class UserCovariance(UserEstimator):
         farthest = 4.0 * reach * reach * d
         if self.shape == "full":
             ball = Ball(farthest, dimension=d * (d + 1) // 2)
-            moments = CrowdVectors.of(means.crowd, _Moments(centre, outer_products), ball)
+            moments = PeopleVectors.of(means.people, _Moments(centre, outer_products), ball)
             second = private_mean(account, moments, ball, share=1 - MEAN_SHARE)
             covariance = nearest_covariance(second.mean, d)
         else:
             box = Box(np.zeros(d), np.full(d, 4.0 * reach * reach))
-            moments = CrowdVectors.of(means.crowd, _Moments(centre, np.square), box)
+            moments = PeopleVectors.of(means.people, _Moments(centre, np.square), box)
             second = private_mean(account, moments, box, share=1 - MEAN_SHARE)
             covariance = np.diag(np.maximum(second.mean + box.centre, 0.0))
         self.guarantee_ = self._promise(account)

@@ -17,7 +17,7 @@ from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.means.routes.budget_split import RADIUS_CERTAINTY
 from quorate.means.routes.shrinking import clipped_mean
-from quorate.means.weighted_users import VectorUsers
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.sums import NoisySearch, looks_needed
 
 __all__ = ["can_shrink", "shrink_by_measuring"]
@@ -45,7 +45,7 @@ def can_shrink(*, n_users: float, dimension: int, square: float, diameter: float
 
 
 def shrink_by_measuring(
-    users: VectorUsers,
+    users: PeopleVectors,
     *,
     reach: float,
     account: Account,
@@ -81,7 +81,7 @@ def shrink_by_measuring(
             noise_multiplier=multiplier,
             relation=relation,
         )
-        counts = users.count_within(search.thresholds, centre, relation)
+        counts = users.count_within(search.thresholds, centre)
         found = float(candidates[search.release_counts(counts, account=account)])
         shrunk = found < _SHRINK * radius
         radius = min(found, 2.0 * reach)

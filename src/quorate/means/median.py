@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
+from quorate.core.sealed import SealedRows
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Bound
@@ -32,7 +34,6 @@ from quorate.mechanisms.stated_error import StatedError
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 from quorate.users.data import ordered_users
 from quorate.users.store import offsets_of
 from quorate.users.tables import names_told
@@ -153,21 +154,20 @@ class OwnValues:
     """One value per user and feature, kept where the users lie; nothing for users without records.
 
     >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
-    >>> OwnValues.of(people, RecordQuantile(0.5)).column(0)
-    array([2., 5.])
+    >>> OwnValues.of(People(people, Relation.REPLACE), RecordQuantile(0.5)).column(0)
+    SealedRows(shape of a row=(), one row a user)
     """
 
-    crowd: Crowd
+    people: People
 
     @classmethod
-    def of(cls, data: Crowd, values: UserVectors) -> OwnValues:
+    def of(cls, people: People, values: UserVectors) -> OwnValues:
         """Reduce each user to what ``values`` says."""
-        return cls(data.derive(_OneRecord(values), keep=True))
+        return cls(people.derive(_OneRecord(values), keep=True))
 
-    def column(self, feature: int) -> NDArray[np.float64]:
+    def column(self, feature: int) -> SealedRows:
         """Return one number for each user who has one."""
-        found = np.concatenate([np.empty(0), *self.crowd.map(_Column(feature))])
-        return np.asarray(found[~np.isnan(found)])
+        return self.people.each(_Column(feature)).present()
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,11 @@ class _Column:
     feature: int
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        return np.ascontiguousarray(users.X[:, self.feature])
+        if users.n_records == users.n_users:
+            return np.ascontiguousarray(users.X[:, self.feature])
+        values = np.full(users.n_users, np.nan)
+        values[users.record_counts() > 0] = users.X[:, self.feature]
+        return values
 
 
 _Looked = tuple[RoundQuantile | FloatQuantile, NoisyRank]
@@ -332,19 +336,19 @@ class UserQuantiles(UserEstimator):
         quantiles = self._checked_quantiles()
         self._mechanisms(told_bound(self._public_bounds(X), X), quantiles)
         account = self._charge(X, None, users)
-        data = self._crowd(X, None, users)
+        people = self._population(X, None, users)
         mechanisms = self._mechanisms(
-            as_bound(self._public_bounds(X), data.n_features, names_told(X)), quantiles
+            as_bound(self._public_bounds(X), people.n_features, names_told(X)), quantiles
         )
         low, high = self._limits()
-        lowest = OwnValues.of(data, low)
-        highest = lowest if high is low else OwnValues.of(data, high)
-        values = np.empty((len(quantiles), data.n_features))
+        lowest = OwnValues.of(people, low)
+        highest = lowest if high is low else OwnValues.of(people, high)
+        values = np.empty((len(quantiles), people.n_features))
         alone, together = np.empty(values.shape), np.empty(values.shape)
         for place, (mechanism, look) in zip(np.ndindex(*values.shape), mechanisms, strict=True):
             column = place[1]
-            first = mechanism.encode(lowest.column(column))
-            last = first if highest is lowest else mechanism.encode(highest.column(column))
+            first = lowest.column(column).map(mechanism.encode)
+            last = first if highest is lowest else highest.column(column).map(mechanism.encode)
             point = mechanism.release_between(first, last, account=account)
             values[place] = mechanism.decode(point)
             off = look.release(first, last, point=point, account=account)

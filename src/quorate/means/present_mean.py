@@ -23,15 +23,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate import _validate
 from quorate._validate import float_down
 from quorate.accounting.account import Account
 from quorate.accounting.calibrate import split_epsilon
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.estimators import Route
-from quorate.grid import Bound, Box, Boxed, Grid, Interval
+from quorate.grid import Bound, Box, Interval
 from quorate.guarantees import Relation
 from quorate.means.mean_error import MeanError
-from quorate.means.weighted_users import VectorUsers, WeightedUsers
+from quorate.means.weighted_users import PeopleVectors, WeightedUsers
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum, cube_deviation
 from quorate.mechanisms.sums import fitting_grid
 
@@ -40,12 +40,12 @@ __all__ = [
     "ErrorParts",
     "MeanRelease",
     "NoisyOffset",
-    "OrAbsent",
     "PureRun",
     "Size",
     "hardly_anybody",
     "laplace_vote",
     "marked",
+    "presence",
     "present_users",
 ]
 
@@ -61,88 +61,6 @@ ROUNDING = 1e-12
 _CONFIDENCE = 0.95
 # Fourth moments: the variance of a squared number of variance 1, normal or Laplace.
 _NORMAL, _LAPLACE = 2.0, 5.0
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class OrAbsent(Bound):
-    """An offset inside a bound, or a vote for "absent": one more coordinate, 0 or 1 in the rows.
-
-    Privacy: between two present users the change is that of the inner bound; between a present and
-    an absent one it is an offset in some coordinates and a vote in another, so L1 norms add up and
-    so do squared L2 norms. The larger one counts, in whole steps.
-
-    Parameters
-    ----------
-    inner : Bound
-    vote : float
-        Size of a vote in the units of the data.
-
-    Examples
-    --------
-    >>> from quorate.grid import Ball
-    >>> bound = OrAbsent(Ball(1.0, dimension=2), 1.5)
-    >>> bound.clip([[3.0, 4.0, 0.0], [np.nan, np.nan, 1.0]]).round(6)
-    array([[0.6, 0.8, 0. ],
-           [0. , 0. , 1.5]])
-    >>> bound.change_in_steps(0.5, Relation.REPLACE)
-    (5, 16)
-    """
-
-    inner: Bound
-    vote: float
-
-    def __init__(self, inner: Bound, vote: float) -> None:
-        _validate.positive(vote=vote)
-        object.__setattr__(self, "inner", inner)
-        object.__setattr__(self, "vote", float(vote))
-        object.__setattr__(self, "dimension", inner.dimension + 1)
-        object.__setattr__(self, "centre", np.append(inner.centre, 0.0))
-
-    def offsets_in_steps(
-        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
-    ) -> None:
-        """Clip those who are present; the others vote."""
-        self.inner.offsets_in_steps(values[:, :-1], step, out=out[:, :-1])
-        absent = values[:, -1] > 0.5
-        out[absent, :-1] = 0.0
-        out[:, -1] = np.where(absent, self.vote / step, 0.0)
-
-    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the larger of two changes: an offset by another, or an offset by a vote."""
-        votes = int(self.vote / step)
-        l1, squared = self.inner.change_in_steps(step, Relation.ADD_REMOVE)
-        if relation is Relation.ADD_REMOVE:
-            return max(l1, votes), max(squared, votes * votes)
-        other_l1, other_squared = self.inner.change_in_steps(step, relation)
-        return max(other_l1, l1 + votes), max(other_squared, squared + votes * votes)
-
-    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the same for a box, whose largest coordinate counts, with a vote beside it."""
-        if not isinstance(self.inner, Boxed):
-            return 0, self.change_in_steps(step, relation)[0]
-        votes = int(self.vote / step)
-        inside, change = self.inner.cube_in_steps(step, Relation.ADD_REMOVE)
-        if relation is Relation.ADD_REMOVE:
-            return inside, max(change, votes)
-        return inside, max(self.inner.cube_in_steps(step, relation)[1], change + votes)
-
-    def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the same in the units of the data."""
-        l1, l2 = self.inner.change(Relation.ADD_REMOVE)
-        if relation is Relation.ADD_REMOVE:
-            return max(l1, self.vote), max(l2, self.vote)
-        other_l1, other_l2 = self.inner.change(relation)
-        with_vote = math.hypot(l2, self.vote)
-        up = 1.0 + ROUNDING / 100
-        return max(other_l1, (l1 + self.vote) * up), max(other_l2, with_vote * up)
-
-    @property
-    def largest_offset(self) -> float:
-        """Largest absolute value of a coordinate of an offset."""
-        return max(self.inner.largest_offset, self.vote)
-
-    def _key(self) -> tuple[object, ...]:
-        return type(self), self.inner._key(), self.vote
 
 
 def laplace_vote(bound: Bound) -> float:
@@ -167,6 +85,15 @@ def marked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     result[:, :-1] = rows
     result[:, -1] = np.isnan(rows[:, 0])
     return result
+
+
+def presence(users: WeightedUsers) -> NDArray[np.float64]:
+    """Return 1 for each user who holds usable records, 0 for others.
+
+    >>> presence(WeightedUsers(np.array([[2.0], [np.nan]]))).tolist()
+    [[1.0], [0.0]]
+    """
+    return users.present.astype(np.float64)[:, None]
 
 
 def present_users(n_users: float, absent: float, error: float) -> tuple[float, float]:
@@ -300,7 +227,7 @@ class PureRun:
 
     Parameters
     ----------
-    users : VectorUsers
+    users : PeopleVectors
         Offsets from the centre of the public bound. Users without usable records are absent:
         sums count them separately, and quantiles are those of the others.
     half_widths : array of shape (d,)
@@ -309,7 +236,7 @@ class PureRun:
         What pays for every draw; its epsilon is shared out here.
     """
 
-    users: VectorUsers
+    users: PeopleVectors
     half_widths: NDArray[np.float64]
     account: Account
 
@@ -361,9 +288,11 @@ class PureRun:
             size = Size(float(max(1, self.users.n_users)), 0.0)
             bound = OrAbsent(bound, laplace_vote(shape.side))
         known = True
-        grid = fitting_grid(bound, n_users=self.users.n_users, relation=self.relation, noise=scale)
+        grid = fitting_grid(
+            bound, n_users=self.users.size_bound, relation=self.relation, noise=scale
+        )
         mechanism = shape.mechanism(grid=grid, epsilon=epsilon, relation=self.relation)
-        totals = grid.join(self.users.add_up(_Halves(grid, columns, shape)))
+        totals = self.users.total(_Offsets(columns, shape, isinstance(bound, OrAbsent)), grid)
         moved = mechanism.release(totals, count=0, account=self.account)
         if isinstance(bound, OrAbsent):
             absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
@@ -390,12 +319,12 @@ class PureRun:
         """Release how many users are present."""
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
-            n_users=self.users.n_users,
+            n_users=self.users.size_bound,
             relation=self.relation,
             noise=1.0 / epsilon,
         )
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
-        present = self.users.total_present(grid)
+        present = self.users.total(presence, grid)
         counted = float(mechanism.release(present, count=0, account=self.account)[0])
         return Size(max(1.0, counted), 1.0 / epsilon)
 
@@ -437,17 +366,16 @@ class _Shape:
 
 
 @dataclass(frozen=True)
-class _Halves:
-    """The sum of some columns of the users' vectors on a grid, with votes of absent users."""
+class _Offsets:
+    """Some columns of the users' vectors, with votes of absent users if they vote."""
 
-    grid: Grid
     columns: slice
     shape: _Shape
+    voting: bool
 
-    def __call__(self, users: WeightedUsers) -> NDArray[np.int64]:
+    def __call__(self, users: WeightedUsers) -> NDArray[np.float64]:
         rows = self.shape.rows(users.vectors[:, self.columns])
-        voting = isinstance(self.grid.bound, OrAbsent)
-        return self.grid.encode_halves(marked(rows) if voting else rows)
+        return marked(rows) if self.voting else rows
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A ball that drifts to the users (:mod:`quorate.means.routes.drifting_ball`) looks at them at every
 size, from that of the range down to its last one, and each look releases a mean lift
-(:mod:`quorate.means.routes.lifted_ball`). A few users far outside of the last ball lowered the
+(:mod:`quorate.core.bounds.lifted_ball`). A few users far outside of the last ball lowered the
 lifts of larger ones; many who hold the same number show in lifts that do not fall as the ball
 shrinks. So the lifts are compared with what users would have shown of whom all lie around the
 centre at one distance, or a share of them at another, larger one. What clipping to the last ball
@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.means.routes.lifted_ball import lift
+from quorate.core.bounds.lifted_ball import lift
 
 __all__ = ["Look", "likely_pull"]
 

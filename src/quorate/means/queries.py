@@ -22,6 +22,7 @@ from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import NotFitted, Route, UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.grid import Bound
@@ -30,14 +31,14 @@ from quorate.means.mean_error import MeanError
 from quorate.means.present_mean import ErrorParts
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.weighted_users import CrowdVectors, VectorUsers
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, half_widths
 from quorate.rotation import Rotation
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, call_quietly, silence
+from quorate.users.crowd import call_quietly, silence
 from quorate.users.public_choices import in_own_order
 
 __all__ = ["Answer", "UserQueries"]
@@ -187,12 +188,12 @@ class UserQueries(UserEstimator):
         gdp_mu(float(self.epsilon), float(exact(self.delta) - reserve))
         account = self._charge(X, None, users, reserve=reserve)
         self._desk = None
-        data = self._crowd(X, None, users)
-        rotated = self._rotated(bound, data.n_users) if self.algorithm == "winsorized" else None
+        people = self._population(X, None, users)
+        rotated = self._rotated(bound, people.n_users) if self.algorithm == "winsorized" else None
         if rotated is not None:
             account.plan(rotated.event)
         self._desk = _Desk(
-            data=data,
+            people=people,
             bound=bound,
             queries=int(self.queries),
             tickets=[None] * int(self.queries),
@@ -299,7 +300,7 @@ class _Desk:
     one is a single step, so that two threads cannot take the same.
     """
 
-    data: Crowd | None
+    people: People | None
     bound: Bound
     queries: int
     tickets: list[None]
@@ -310,18 +311,18 @@ class _Desk:
     generator: RandomState
 
     def closed(self) -> _Desk:
-        return replace(self, data=None, account=None, tickets=[], generator=None)
+        return replace(self, people=None, account=None, tickets=[], generator=None)
 
     def answer(self, query: Query) -> Answer:
-        if self.data is None or self.account is None or not self.tickets:
+        if self.people is None or self.account is None or not self.tickets:
             raise self._exhausted()
         self.account.refuse_elsewhere()
-        self._try_out(query, self.data.n_features)
+        self._try_out(query, self.people.n_features)
         try:
             self.tickets.pop()
         except IndexError:
             raise self._exhausted() from None
-        values = CrowdVectors.of(self.data, _Evaluated(query, self.bound.dimension), self.bound)
+        values = PeopleVectors.of(self.people, _Evaluated(query, self.bound.dimension), self.bound)
         if self.rotated is not None:
             return self._winsorized(self.rotated, values, self.account)
         share = Fraction(1, self.queries)
@@ -362,11 +363,10 @@ class _Desk:
             )
 
     def _winsorized(
-        self, mechanism: RotatedWinsorizedMean, values: VectorUsers, account: Account
+        self, mechanism: RotatedWinsorizedMean, values: PeopleVectors, account: Account
     ) -> Answer:
         rotation = Rotation.random(self.bound.dimension, random_state=self.generator)
-        vectors = values.everybody().vectors
-        mean = mechanism.release(vectors, rotation=rotation, account=account)
+        mean = mechanism.release(values.rows(), rotation=rotation, account=account)
         each = mechanism.coordinate
         noise = np.full(mean.shape, math.sqrt(2.0) * each.noise_scale)
         error = ErrorParts(noise=noise, laplace=True, radius=each.range.half_width).stated()

@@ -15,6 +15,7 @@ from quorate import _validate
 from quorate._validate import float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.grid import Bound, Box
 from quorate.guarantees import Relation
@@ -22,12 +23,11 @@ from quorate.means.mean_error import MeanError
 from quorate.means.median import OwnValues, QuantileError, RecordQuantile
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
-from quorate.means.weighted_users import CrowdVectors
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, half_widths, told_bound
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 from quorate.users.tables import names_told
 
 __all__ = ["CENTRE_SHARE", "QUARTILES_APART", "UserScaler", "scaler_route"]
@@ -148,10 +148,10 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         _validate.delta(delta=self.delta)
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
-        data = self._crowd(X, None, users)
-        bound = for_squares(as_bound(self._public_bounds(X), data.n_features, names_told(X)))
+        people = self._population(X, None, users)
+        bound = for_squares(as_bound(self._public_bounds(X), people.n_features, names_told(X)))
         release = self._by_moments if self.delta else self._by_quantiles
-        centre, scale, error = release(data, bound, account)
+        centre, scale, error = release(people, bound, account)
         widths = half_widths(bound)
         visible = scale > _SMALLEST_SCALE * widths
         self.guarantee_ = self._promise(account)
@@ -174,22 +174,22 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         """Return the rows in their own units."""
         return np.asarray(self._features(X) * self.scale_ + self.centre_)
 
-    def _by_moments(self, data: Crowd, bound: Bound, account: Account) -> _Released:
-        means = CrowdVectors.of(data, UserData.user_means, bound)
+    def _by_moments(self, people: People, bound: Bound, account: Account) -> _Released:
+        means = PeopleVectors.of(people, UserData.user_means, bound)
         first = private_mean(account, means, bound, share=CENTRE_SHARE)
         centre = first.mean + bound.centre
         widths = half_widths(bound)
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
-        squares = CrowdVectors.of(data, _Squares(centre, widths), box)
+        squares = PeopleVectors.of(people, _Squares(centre, widths), box)
         second = private_mean(account, squares, box, share=1 - CENTRE_SHARE)
         return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0)), first.error
 
-    def _by_quantiles(self, data: Crowd, bound: Bound, account: Account) -> _Released:
+    def _by_quantiles(self, people: People, bound: Bound, account: Account) -> _Released:
         widths = half_widths(bound)
-        each = float_down(account.epsilon / (3 * data.n_features))
+        each = float_down(account.epsilon / (3 * people.n_features))
         levels = (0.25, 0.5, 0.75)
-        own = [OwnValues.of(data, RecordQuantile(level)) for level in levels]
-        found = np.empty((3, data.n_features))
+        own = [OwnValues.of(people, RecordQuantile(level)) for level in levels]
+        found = np.empty((3, people.n_features))
         ranks = []
         for row, column in np.ndindex(*found.shape):
             middle, half = float(bound.centre[column]), float(widths[column])
@@ -200,7 +200,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
                 quantile=levels[row],
                 relation=self.relation,
             )
-            points = mechanism.encode(own[row].column(column))
+            points = own[row].column(column).map(mechanism.encode)
             found[row, column] = mechanism.decode(mechanism.release(points, account=account))
             ranks.append(mechanism.error_bound(0.05))
         error = QuantileError(rank=max(ranks), confidence=0.95, coordinates=tuple(ranks))

@@ -1,6 +1,6 @@
 """What released lifts say about how far from a centre the users are.
 
-The mean lift of a ball (:mod:`quorate.means.routes.lifted_ball`) falls as users lie farther out. A
+The mean lift of a ball (:mod:`quorate.core.bounds.lifted_ball`) falls as users lie farther out. A
 round moves a distribution over the logarithm of their spread; it is made of released numbers only.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.means.routes.lifted_ball import lift
+from quorate.core.bounds.lifted_ball import lift
 
 __all__ = ["SpreadBelief"]
 

@@ -17,6 +17,7 @@ from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Bound
@@ -26,14 +27,14 @@ from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.means.routes.quantile_route import QuantileRun
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.weighted_users import CrowdVectors
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.rotation import Rotation
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import people_told
 from quorate.users.tables import names_told
 
 __all__ = ["UserMean"]
@@ -190,9 +191,9 @@ class UserMean(UserEstimator):
         X = self._as_numbers(X)
         self._check_parameters(X)
         account = self._charge(X, None, users, reserve=self._reserve())
-        data = self._crowd(X, None, users)
-        bound = as_bound(self._public_bounds(X), data.n_features, names_told(X))
-        release, scales = self._release(data, bound, account)
+        people = self._population(X, None, users)
+        bound = as_bound(self._public_bounds(X), people.n_features, names_told(X))
+        release, scales = self._release(people, bound, account)
         self.guarantee_ = self._promise(account)
         offset = np.clip(release.mean * scales, -half_widths(bound), half_widths(bound))
         self.mean_ = offset + bound.centre
@@ -224,7 +225,8 @@ class UserMean(UserEstimator):
                 raise ParameterError(reason)
         if self.algorithm == "winsorized":
             # What cannot be planned for two users cannot be for more.
-            self._published(bound, X.n_users if isinstance(X, Crowd) else 2).error_bound(0.5)
+            told = people_told(X, None)
+            self._published(bound, 2 if told is None else told).error_bound(0.5)
         elif self.delta:
             gdp_mu(float(self.epsilon), float(exact(self.delta) - self._reserve()))
 
@@ -264,20 +266,20 @@ class UserMean(UserEstimator):
         ]
 
     def _release(
-        self, data: Crowd, bound: Bound, account: Account
+        self, people: People, bound: Bound, account: Account
     ) -> tuple[MeanRelease, NDArray[np.float64]]:
         """Return what was released, and how many units of the data each of its units is."""
         ones = np.ones(bound.dimension)
         if self.algorithm == "winsorized":
-            return self._winsorized(data, bound, account), ones
+            return self._winsorized(people, bound, account), ones
         if self.delta == 0 and self.algorithm == "quantile":
-            users = CrowdVectors.of(data, UserData.user_means, bound)
+            users = PeopleVectors.of(people, UserData.user_means, bound)
             pure = QuantileRun(users=users, half_widths=half_widths(bound), account=account)
             return pure.quantile("you asked for it."), ones
         if self._is_special:
-            return self._gaussian(data, bound, account), ones
+            return self._gaussian(people, bound, account), ones
         run = AutoRun(
-            users=CrowdVectors.of(data, InHalfWidths(bound), unit_bound(bound)),
+            users=PeopleVectors.of(people, InHalfWidths(bound), unit_bound(bound)),
             bound=unit_bound(bound),
             account=account,
         )
@@ -301,10 +303,10 @@ class UserMean(UserEstimator):
             return Fraction(0)
         return core_reserve(self.delta, self.relation)
 
-    def _gaussian(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
+    def _gaussian(self, people: People, bound: Bound, account: Account) -> MeanRelease:
         run = gaussian_run(
             account,
-            CrowdVectors.of(data, UserData.user_means, bound, counted=self.records is not None),
+            PeopleVectors.of(people, UserData.user_means, bound, counted=self.records is not None),
             bound,
             records=float(self.records) if isinstance(self.records, numbers.Integral) else None,
             hostile=float(self.robust),
@@ -335,17 +337,17 @@ class UserMean(UserEstimator):
             constants=self.constants,
         )
 
-    def _winsorized(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
-        if self.delta == 0 and data.n_features > 1:
+    def _winsorized(self, people: People, bound: Bound, account: Account) -> MeanRelease:
+        if self.delta == 0 and people.n_features > 1:
             raise ParameterError(_ONE_DIMENSION)
-        mechanism = self._published(bound, data.n_users)
+        mechanism = self._published(bound, people.n_users)
         account.plan(mechanism.event)
-        vectors = CrowdVectors.of(data, UserData.user_means, bound).everybody().vectors
+        vectors = PeopleVectors.of(people, UserData.user_means, bound).rows()
         if isinstance(mechanism, WinsorizedMean):
-            mean = np.array([mechanism.release(vectors[:, 0], account=account)])
+            mean = np.array([mechanism.release(vectors.column(0), account=account)])
             scales, width = np.array([mechanism.noise_scale]), mechanism.range.half_width
         else:
-            rotation = Rotation.random(data.n_features, random_state=self.random_state)
+            rotation = Rotation.random(people.n_features, random_state=self.random_state)
             mean = mechanism.release(vectors, rotation=rotation, account=account)
             scales = np.full(mechanism.padded, mechanism.coordinate.noise_scale)
             width = mechanism.coordinate.range.half_width * math.sqrt(mechanism.padded)

@@ -21,18 +21,19 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.secret_pairs import secret_pairs
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Bound, Interval
 from quorate.guarantees import Relation
-from quorate.means.routes.radius import disjoint_pairs
+from quorate.means.routes.radius import MOST_PAIRED
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.stated_error import StatedError
 from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 from quorate.users.public_choices import in_own_order
 from quorate.users.tables import names_told
 
@@ -173,7 +174,7 @@ class UserVariation(UserEstimator):
     numerics : exact
     proof : Three sums with Laplace noise that share epsilon. Pairs are disjoint and drawn from a
         secret order, uniformly, so a replaced user is in one pair (see
-        :func:`~quorate.means.routes.radius.find_spread`); a pair's score lies in [0, 1], and so
+        :mod:`quorate.accounting.secret_pairs`); a pair's score lies in [0, 1], and so
         does whether it can be asked, and so does one over a user's number of records: each sum
         moves by at most 1. A pair that cannot be asked scores 1/2.
 
@@ -258,11 +259,11 @@ class UserVariation(UserEstimator):
                 "joins, everybody may get another partner."
             )
         account = self._charge(X, None, users)
-        data = self._crowd(X, None, users)
-        bound = as_bound(self._public_bounds(X), data.n_features, names_told(X))
-        dimension = data.n_features
-        score, noise, usable = _release_scores(data, bound, account)
-        records, present, each = _release_records(data, account)
+        people = self._population(X, None, users)
+        bound = as_bound(self._public_bounds(X), people.n_features, names_told(X))
+        dimension = people.n_features
+        score, noise, usable = _release_scores(people, bound, account)
+        records, present, each = _release_records(people, account)
         self.guarantee_ = self._promise(account)
         wide = math.hypot(noise, 0.5 / math.sqrt(max(usable, 1.0))) * _NORMAL
         shares = [share_from_score(s, dimension) for s in (score - wide, score, score + wide)]
@@ -285,23 +286,26 @@ def _between(share: float, records: float) -> float:
     return share / (share + records * (1.0 - share)) if share > 0 else 0.0
 
 
-def _release_scores(data: Crowd, bound: Bound, account: Account) -> tuple[float, float, float]:
+def _release_scores(people: People, bound: Bound, account: Account) -> tuple[float, float, float]:
     """Return the mean score of pairs that can be asked, its noise, and how many there are."""
-    pairs = disjoint_pairs(account.secret_order(data.n_users))
-    rows = data.gather(_Halves(bound), pairs.ravel()).reshape(len(pairs), 2, data.n_features + 1)
-    scores, asked = _pair_scores(rows)
-    total = _laplace(len(pairs), _SCORES * account.epsilon)
-    count = _laplace(len(pairs), _USABLE * account.epsilon)
+    pairs = min(people.n_users, MOST_PAIRED) // 2
+    rows = secret_pairs(people, _Halves(bound), account=account, most=MOST_PAIRED)
+    found = rows.map(_pair_scores)
+    total = _laplace(pairs, _SCORES * account.epsilon)
+    count = _laplace(pairs, _USABLE * account.epsilon)
     # A pair that cannot be asked scores 1/2, which is taken out again by their noisy number.
-    sums = float(total.release_values(scores, account=account)[0])
-    usable = min(float(count.release_values(asked, account=account)[0]), len(pairs))
-    sums -= (len(pairs) - usable) / 2
+    scores, asked = (
+        float(each.release(found.column(place).total(each.grid), count=pairs, account=account)[0])
+        for place, each in enumerate((total, count))
+    )
+    usable = min(asked, pairs)
+    sums = scores - (pairs - usable) / 2
     usable = max(usable, 1.0)
     noise = math.hypot(total.standard_error, count.standard_error / 2) / usable
     return min(max(sums / usable, 0.0), 1.0), noise, usable
 
 
-def _pair_scores(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _pair_scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return each pair's score in [0, 1], and whether both users hold two records or more."""
     means, within = rows[:, :, :-1], rows[:, :, -1]
     apart = np.einsum("pd,pd->p", *2 * [means[:, 0] - means[:, 1]]) / 2
@@ -313,18 +317,18 @@ def _pair_scores(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
     # Equal records within both users say nothing about noise: whoever differs, differs.
     ratio = np.where(np.isnan(ratio), -np.inf, ratio)
     scores = 1.0 / (1.0 + np.exp(np.clip(-(ratio - 1.0) / _softness(means.shape[2]), -700, 700)))
-    return np.where(asked, scores, 0.5), asked.astype(np.float64)
+    return np.column_stack([np.where(asked, scores, 0.5), asked])
 
 
-def _release_records(data: Crowd, account: Account) -> tuple[float, float, float]:
+def _release_records(people: People, account: Account) -> tuple[float, float, float]:
     """Return the sum of one over the records held, those present, and the sum's half-width."""
-    total = _laplace(data.n_users, _RECORDS / 2 * account.epsilon)
-    here = _laplace(data.n_users, _RECORDS / 2 * account.epsilon)
-    inverse = data.total(_Inverse(), total.grid)
-    present = data.total(_Present(), here.grid)
-    sums = float(total.release(inverse, count=data.n_users, account=account)[0])
-    people = float(here.release(present, count=data.n_users, account=account)[0])
-    return sums, min(max(people, 1.0), data.n_users), total.error_bound(1.0 - _CONFIDENCE)
+    total = _laplace(people.n_users, _RECORDS / 2 * account.epsilon)
+    here = _laplace(people.n_users, _RECORDS / 2 * account.epsilon)
+    inverse = people.total(_Inverse(), total.grid)
+    held = people.total(_Present(), here.grid)
+    sums = float(total.release(inverse, count=people.n_users, account=account)[0])
+    present = float(here.release(held, count=people.n_users, account=account)[0])
+    return sums, min(max(present, 1.0), people.n_users), total.error_bound(1.0 - _CONFIDENCE)
 
 
 def _laplace(count: int, epsilon: Fraction) -> LaplaceSum:

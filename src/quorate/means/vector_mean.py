@@ -10,14 +10,14 @@ from quorate.accounting.account import Account
 from quorate.grid import Bound
 from quorate.means.present_mean import MeanRelease
 from quorate.means.routes.gaussian_routes import GaussianRun
-from quorate.means.weighted_users import VectorUsers
+from quorate.means.weighted_users import PeopleVectors
 
 __all__ = ["gaussian_run", "private_mean"]
 
 
 def gaussian_run(
     account: Account,
-    users: VectorUsers,
+    users: PeopleVectors,
     bound: Bound,
     *,
     share: Fraction | float = 1,
@@ -46,17 +46,20 @@ def gaussian_run(
 
 
 def private_mean(
-    account: Account, users: VectorUsers, bound: Bound, *, share: Fraction | float
+    account: Account, users: PeopleVectors, bound: Bound, *, share: Fraction | float
 ) -> MeanRelease:
     """Release the mean of the users' vectors by the best route, as an offset from the centre.
 
     >>> import numpy as np
+    >>> from quorate.core.people import People
     >>> from quorate.grid import Box
-    >>> from quorate.means.weighted_users import WeightedUsers
+    >>> from quorate.users import UserData
     >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
-    >>> vectors = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> rows = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> people = People(UserData(rows, offsets=range(2001)), account.relation)
     >>> box = Box([-100.0] * 2, [100.0] * 2)
-    >>> release = private_mean(account, WeightedUsers(vectors), box, share=Fraction(1, 2))
+    >>> vectors = PeopleVectors.of(people, UserData.user_means, box)
+    >>> release = private_mean(account, vectors, box, share=Fraction(1, 2))
     >>> bool(np.abs(release.mean).max() < 0.5)
     True
     """

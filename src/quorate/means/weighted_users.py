@@ -1,35 +1,37 @@
 """One vector and one bounded weight a user: what every route of the mean works on.
 
 Vectors are offsets from the centre of the public bound, finite and inside it, or rows of NaN for
-users without usable records, who are *absent*; weights lie in [0, 1]. Each method treats users one
-by one, or in disjoint pairs, in blocks that stay in the cache.
+users without usable records, who are *absent*; weights lie in [0, 1].
 
-:class:`WeightedUsers` holds them as arrays: all users, or those of one part. :class:`CrowdVectors`
-leaves them with a crowd, whose users then have one record each, or none if they are absent. Both
-answer alike: sums of integers, counts at public thresholds, the distances of some pairs.
+:class:`PeopleVectors` leaves the vectors with people, who then have one record each, or none if
+they are absent; its answers are sealed. :class:`WeightedUsers` is what a statistic sees of them:
+those of one part, as arrays, each treated alone, in blocks that stay in the cache.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.grid import Ball, Bound, Grid
+from quorate.accounting.account import Account
+from quorate.accounting.secret_pairs import secret_pairs
+from quorate.core.people import People
+from quorate.core.sealed import Sealed, SealedRows
+from quorate.grid import Bound, Grid
 from quorate.guarantees import Relation
-from quorate.mechanisms.sums import fitting_grid
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, counts_up_to
 from quorate.users.data import ordered_users
 from quorate.users.store import offsets_of
 
-__all__ = ["CrowdVectors", "VectorUsers", "WeightedUsers", "bounded_vectors", "record_weights"]
+__all__ = ["PeopleVectors", "WeightedUsers", "bounded_vectors", "record_weights"]
 
-Integers = NDArray[np.int64]
+Rows = NDArray[np.float64]
+# One number, or one row of them, for each user of a part.
+OfUsers = Callable[["WeightedUsers"], NDArray[Any]]
 
 # A megabyte of floats.
 _BLOCK = 2**17
@@ -68,108 +70,8 @@ def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.f
     return np.sqrt(np.minimum(1.0, counts / records))
 
 
-class VectorUsers(ABC):
-    """One vector per user, with a weight in [0, 1] if users are weighted by their records."""
-
-    @property
-    @abstractmethod
-    def n_users(self) -> int:
-        """Number of users."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Number of coordinates."""
-
-    @property
-    @abstractmethod
-    def weighted(self) -> bool:
-        """Whether users have weights."""
-
-    @property
-    @abstractmethod
-    def counted(self) -> bool:
-        """Whether it is known how many records users hold, so that they can be weighed."""
-
-    @abstractmethod
-    def add_up(self, work: Callable[[WeightedUsers], Integers]) -> Integers:
-        """Return the sum of what ``work`` makes of the users, or of those of each part."""
-
-    @abstractmethod
-    def equally(self) -> VectorUsers:
-        """Return the same users, all with weight 1."""
-
-    @abstractmethod
-    def weighed(self, records: float) -> VectorUsers:
-        """Return the same users, weighed by their records up to ``records``."""
-
-    @abstractmethod
-    def some(self, ranks: Integers) -> WeightedUsers:
-        """Return a few users, numbered in an order that does not depend on the parts."""
-
-    @abstractmethod
-    def column(self, coordinate: int) -> NDArray[np.float64]:
-        """Return one coordinate of those who are present: one number per user."""
-
-    def everybody(self) -> WeightedUsers:
-        """Return all users; for algorithms that compare them with each other."""
-        return self.some(np.arange(self.n_users))
-
-    def count_records(self, thresholds: NDArray[np.float64]) -> Integers:
-        """Count the users who hold at most each number of records."""
-        return self.add_up(lambda users: counts_up_to(users.held, thresholds))
-
-    def count_within(
-        self, thresholds: NDArray[np.float64], centre: NDArray[np.float64], relation: Relation
-    ) -> Integers:
-        """Count the users whose weighted offset from ``centre`` reaches at most each distance."""
-        return self.add_up(
-            lambda users: counts_up_to(users.distances(centre, relation), thresholds)
-        )
-
-    def total_weight(self, grid: Grid) -> Integers:
-        """Return the exact sum of the weights."""
-        return grid.join(self.add_up(lambda users: grid.encode_halves(users.own_weights)))
-
-    def total_present(self, grid: Grid) -> Integers:
-        """Return the exact number of users who hold usable records."""
-        return grid.join(
-            self.add_up(lambda users: grid.encode_halves(users.present.astype(np.float64)))
-        )
-
-    def pair_distances(self, pairs: Integers) -> NDArray[np.float64]:
-        """Return, for disjoint ``pairs`` of ranks, the distance in units of one user's spread.
-
-        Two independent users who each deviate by s / weight from a common centre are
-        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root. A pair
-        with an absent user counts as 0 in an even place and as infinity in an odd one, so that
-        such pairs hardly move the median.
-        """
-        found = self.some(pairs.ravel()).neighbour_distances()
-        unknown = np.flatnonzero(np.isnan(found))
-        found[unknown] = np.where(unknown % 2 == 0, 0.0, np.inf)
-        return found
-
-    def clipped_total(
-        self,
-        centre: NDArray[np.float64],
-        radius: float,
-        relation: Relation,
-        *,
-        noise_multiplier: float = 1.0,
-    ) -> tuple[Grid, Integers]:
-        """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``.
-
-        An absent user has no offset.
-        """
-        bound = Ball(radius, centre=np.zeros(self.dimension) if self.weighted else centre)
-        noise = noise_multiplier * bound.l2_diameter
-        grid = fitting_grid(bound, n_users=self.n_users, relation=relation, noise=noise)
-        return grid, grid.join(self.add_up(lambda users: users.halves(grid, centre)))
-
-
 @dataclass(frozen=True)
-class WeightedUsers(VectorUsers):
+class WeightedUsers:
     """Offsets of the users' means from the public centre, with weights in [0, 1].
 
     Parameters
@@ -208,11 +110,6 @@ class WeightedUsers(VectorUsers):
         return self.weights is not None
 
     @property
-    def counted(self) -> bool:
-        """Whether it is known how many records users hold."""
-        return self.counts is not None
-
-    @property
     def own_weights(self) -> NDArray[np.float64]:
         """The weights, 1 for everybody if there are none."""
         return np.ones(self.n_users) if self.weights is None else self.weights
@@ -227,30 +124,10 @@ class WeightedUsers(VectorUsers):
         """Who holds usable records."""
         return np.asarray(~np.isnan(self.vectors[:, 0]))
 
-    def add_up(self, work: Callable[[WeightedUsers], Integers]) -> Integers:
-        """Return what ``work`` makes of the users: they are one part."""
-        return work(self)
-
-    def equally(self) -> WeightedUsers:
-        """Return the same users, all with weight 1."""
-        return replace(self, weights=None)
-
     def weighed(self, records: float) -> WeightedUsers:
         """Return the same users, weighed by their records up to ``records``."""
         weights = np.where(self.present, record_weights(self.held, records=records), 0.0)
         return replace(self, weights=weights)
-
-    def some(self, ranks: Integers) -> WeightedUsers:
-        """Return a few users, by their places."""
-        return WeightedUsers(
-            self.vectors[ranks],
-            None if self.weights is None else self.weights[ranks],
-            None if self.counts is None else self.counts[ranks],
-        )
-
-    def column(self, coordinate: int) -> NDArray[np.float64]:
-        """Return one coordinate of those who are present."""
-        return np.ascontiguousarray(self.vectors[self.present, coordinate])
 
     def distances(self, centre: NDArray[np.float64], relation: Relation) -> NDArray[np.float64]:
         """Return how far each user's weighted offset from ``centre`` reaches.
@@ -265,35 +142,17 @@ class WeightedUsers(VectorUsers):
             result[np.isnan(result)] = 0.0
         return result
 
-    def neighbour_distances(self) -> NDArray[np.float64]:
-        """Return the distance of each user in an even place to the next one; NaN if one is absent.
+    def offsets(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted offsets from ``centre``; the vectors themselves if all are equal.
 
-        In units of one user's spread; see :meth:`pair_distances`.
+        The bound of a sum of vectors has the centre, that of a sum of offsets is around 0.
         """
-        result = np.empty(self.n_users // 2)
-        size = max(1, _BLOCK // self.dimension)
-        for start in range(0, len(result), size):
-            part = slice(start, min(start + size, len(result)))
-            left = slice(2 * part.start, 2 * part.stop, 2)
-            right = slice(2 * part.start + 1, 2 * part.stop, 2)
-            apart = self.vectors[left] - self.vectors[right]
-            length = np.sqrt(np.vecdot(apart, apart))
-            if self.weights is None:
-                result[part] = length * np.sqrt(0.5)
-            else:
-                w, v = self.weights[left], self.weights[right]
-                together = np.sqrt(np.maximum(w * w + v * v, 1e-300))
-                result[part] = length * (w * v / together)
-        return result
-
-    def halves(self, grid: Grid, centre: NDArray[np.float64]) -> Integers:
-        """Return the sum of weighted offsets on ``grid``, whose bound has the centre if equal."""
         if self.weights is None:
-            return grid.encode_halves(self.vectors)
-        totals = np.zeros((2, self.dimension), dtype=np.int64)
-        for _, block in self._offsets(centre):
-            totals += grid.encode_halves(block)
-        return totals
+            return self.vectors
+        result = np.empty(self.vectors.shape)
+        for part, block in self._offsets(centre):
+            result[part] = block
+        return result
 
     def _offsets(self, centre: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         size = max(1, _BLOCK // self.dimension)
@@ -307,12 +166,12 @@ class WeightedUsers(VectorUsers):
 
 
 @dataclass(frozen=True)
-class CrowdVectors(VectorUsers):
-    """One bounded vector for each user of a crowd, kept where the crowd lies.
+class PeopleVectors:
+    """One bounded vector for each user, kept where the records lie.
 
     Parameters
     ----------
-    crowd : Crowd
+    people : People
         One record for each user who is present: the vector; the target is how many records they
         hold, if users may be weighed. Made by :meth:`of`.
     records : float or None
@@ -321,36 +180,47 @@ class CrowdVectors(VectorUsers):
     Examples
     --------
     >>> from quorate.grid import Box
-    >>> people = UserData.from_arrays([[1.0], [9.0], [3.0]], users=["ann", "bob", "ann"])
-    >>> users = CrowdVectors.of(people, UserData.user_means, Box([0.0], [8.0]))
-    >>> sorted(users.column(0).tolist())
-    [-2.0, 4.0]
+    >>> data = UserData.from_arrays([[1.0], [9.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> people = People(data, Relation.REPLACE)
+    >>> users = PeopleVectors.of(people, UserData.user_means, Box([0.0], [8.0]))
+    >>> users.column(0)
+    SealedRows(shape of a row=(), one row a user)
     """
 
-    crowd: Crowd
+    people: People
     records: float | None = None
 
     @classmethod
     def of(
         cls,
-        crowd: Crowd,
-        vectors: Callable[[UserData], NDArray[np.float64]],
+        people: People,
+        vectors: Callable[[UserData], Rows],
         bound: Bound,
         *,
         counted: bool = False,
-    ) -> CrowdVectors:
+    ) -> PeopleVectors:
         """Return the users' ``vectors``, bounded and taken from the centre of ``bound``."""
-        return cls(crowd.derive(_AsRecord(vectors, bound, counted=counted), keep=True))
+        return cls(people.derive(_AsRecord(vectors, bound, counted=counted), keep=True))
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
-        return self.crowd.n_users
+        """Number of users, where it is public."""
+        return self.people.n_users
+
+    @property
+    def size_bound(self) -> int:
+        """A public number of users that sums have room for."""
+        return self.people.size_bound
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that answers are about."""
+        return self.people.relation
 
     @property
     def dimension(self) -> int:
         """Number of coordinates."""
-        return self.crowd.n_features
+        return self.people.n_features
 
     @property
     def weighted(self) -> bool:
@@ -359,41 +229,73 @@ class CrowdVectors(VectorUsers):
 
     @property
     def counted(self) -> bool:
-        """Whether it is known how many records users hold."""
-        return self.crowd.has_target
+        """Whether it is known how many records users hold, so that they can be weighed."""
+        return self.people.has_target
 
-    def add_up(self, work: Callable[[WeightedUsers], Integers]) -> Integers:
-        """Return the sum of what ``work`` makes of the users of each part."""
-        return self.crowd.add_up(_OnVectors(work, self.records), whole=True)
-
-    def equally(self) -> CrowdVectors:
+    def equally(self) -> PeopleVectors:
         """Return the same users, all with weight 1."""
         return replace(self, records=None)
 
-    def weighed(self, records: float) -> CrowdVectors:
+    def weighed(self, records: float) -> PeopleVectors:
         """Return the same users, weighed by their records up to ``records``."""
         return replace(self, records=records)
 
-    def some(self, ranks: Integers) -> WeightedUsers:
-        """Return a few users, numbered in the order of their keys."""
-        rows = self.crowd.gather(_vectors_and_counts, ranks)
-        users = WeightedUsers(
-            np.ascontiguousarray(rows[:, : self.dimension]),
-            counts=rows[:, self.dimension] if self.counted else None,
-        )
-        return users if self.records is None else users.weighed(self.records)
+    def total(self, contributions: OfUsers, grid: Grid) -> Sealed:
+        """Add up what users contribute, clipped and rounded by ``grid``."""
+        return self.people.total(_Contributions(self._on(contributions), grid.bound), grid)
 
-    def column(self, coordinate: int) -> NDArray[np.float64]:
+    def counts(self, values: OfUsers, thresholds: Rows) -> Sealed:
+        """Count the users whose number is at most each public threshold; NaN is beyond all."""
+        return self.people.counts(self._on(values), thresholds, dimension=self.dimension)
+
+    def each(self, values: OfUsers) -> SealedRows:
+        """Return one number, or a row of them, for each user; those of the absent may be NaN."""
+        return self.people.each(self._on(values))
+
+    def tally(self, labels: OfUsers, size: int, *, labellings: int = 1) -> Sealed:
+        """Count the users with each label below ``size``; see :meth:`People.tally`."""
+        return self.people.tally(self._on(labels), size, labellings=labellings)
+
+    def rows(self) -> SealedRows:
+        """Return the vectors; for mechanisms that take one row a user."""
+        return self.each(_vectors)
+
+    def column(self, coordinate: int) -> SealedRows:
         """Return one coordinate of those who are present."""
-        parts = self.crowd.map(_Column(coordinate))
-        return np.concatenate([np.empty(0), *parts])
+        return self.each(_Column(coordinate)).present()
+
+    def count_records(self, thresholds: Rows) -> Sealed:
+        """Count the users who hold at most each number of records."""
+        return self.counts(_held, thresholds)
+
+    def count_within(self, thresholds: Rows, centre: Rows) -> Sealed:
+        """Count the users whose weighted offset from ``centre`` reaches at most each distance."""
+        return self.counts(_Distances(centre, self.relation), thresholds)
+
+    def pair_distances(
+        self, account: Account, *, most: int, only_present: bool = False
+    ) -> SealedRows:
+        """Return the distances of random disjoint pairs, in units of one user's spread.
+
+        Two independent users who each deviate by s / weight from a common centre are
+        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root. A pair
+        with an absent user counts as 0 in an even place and as infinity in an odd one, so that
+        such pairs hardly move the median; or only those who are present are paired.
+        """
+        rows = secret_pairs(
+            self.people, _vectors_and_counts, account=account, most=most, only_present=only_present
+        )
+        return rows.map(_Apart(self.dimension, self.records))
+
+    def _on(self, work: OfUsers) -> _OnVectors:
+        return _OnVectors(work, self.records)
 
 
 @dataclass(frozen=True)
 class _AsRecord:
     """The users with one record each, their bounded vector; an absent user has none."""
 
-    vectors: Callable[[UserData], NDArray[np.float64]]
+    vectors: Callable[[UserData], Rows]
     bound: Bound
     counted: bool
 
@@ -408,31 +310,93 @@ class _AsRecord:
 
 @dataclass(frozen=True)
 class _OnVectors:
-    work: Callable[[WeightedUsers], Integers]
+    """What ``work`` makes of the users of one part."""
+
+    work: OfUsers
     records: float | None
 
-    def __call__(self, part: UserData) -> Integers:
+    def __call__(self, part: UserData) -> NDArray[Any]:
         users = _weighted(part)
         return self.work(users if self.records is None else users.weighed(self.records))
+
+
+@dataclass(frozen=True)
+class _Contributions:
+    """The same as a statistic; users are asked in batches, whose rows stay in the cache."""
+
+    work: _OnVectors
+    bound: Bound
+    batched: ClassVar[bool] = True
+
+    def __call__(self, users: UserData) -> NDArray[Any]:
+        return self.work(users)
 
 
 @dataclass(frozen=True)
 class _Column:
     coordinate: int
 
-    def __call__(self, part: UserData) -> NDArray[np.float64]:
-        return np.ascontiguousarray(part.X[:, self.coordinate])
+    def __call__(self, users: WeightedUsers) -> Rows:
+        return np.ascontiguousarray(users.vectors[:, self.coordinate])
+
+
+@dataclass(frozen=True)
+class _Distances:
+    centre: Rows
+    relation: Relation
+
+    def __call__(self, users: WeightedUsers) -> Rows:
+        return users.distances(self.centre, self.relation)
+
+
+def _vectors(users: WeightedUsers) -> Rows:
+    return users.vectors
+
+
+def _held(users: WeightedUsers) -> NDArray[Any]:
+    return users.held
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """The distance of the two users of each pair; see :meth:`PeopleVectors.pair_distances`."""
+
+    dimension: int
+    records: float | None
+
+    def __call__(self, pairs: Rows) -> Rows:
+        result = np.empty(len(pairs))
+        size = max(1, _BLOCK // self.dimension)
+        for start in range(0, len(pairs), size):
+            part = slice(start, min(start + size, len(pairs)))
+            left, right = (
+                _of_rows(pairs[part, side], self.dimension, self.records) for side in (0, 1)
+            )
+            apart = left.vectors - right.vectors
+            length = np.sqrt(np.vecdot(apart, apart))
+            if left.weights is None or right.weights is None:
+                result[part] = length * np.sqrt(0.5)
+            else:
+                w, v = left.weights, right.weights
+                together = np.sqrt(np.maximum(w * w + v * v, 1e-300))
+                result[part] = length * (w * v / together)
+        unknown = np.flatnonzero(np.isnan(result))
+        result[unknown] = np.where(unknown % 2 == 0, 0.0, np.inf)
+        return result
 
 
 def _weighted(part: UserData) -> WeightedUsers:
-    rows = _vectors_and_counts(part)
-    d = part.n_features
-    if not part.has_target:
+    return _of_rows(_vectors_and_counts(part), part.n_features)
+
+
+def _of_rows(rows: Rows, dimension: int, records: float | None = None) -> WeightedUsers:
+    if rows.shape[1] == dimension:
         return WeightedUsers(rows)
-    return WeightedUsers(np.ascontiguousarray(rows[:, :d]), counts=rows[:, d])
+    users = WeightedUsers(np.ascontiguousarray(rows[:, :dimension]), counts=rows[:, dimension])
+    return users if records is None else users.weighed(records)
 
 
-def _vectors_and_counts(part: UserData) -> NDArray[np.float64]:
+def _vectors_and_counts(part: UserData) -> Rows:
     """Return a row for each user: the vector, NaN if absent; and the records held, if known."""
     held = part.X if part.y is None else np.column_stack([part.X, part.y])
     present = part.record_counts() > 0

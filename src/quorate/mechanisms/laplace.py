@@ -151,7 +151,7 @@ class CubeSum(LaplaceSum):
     of these moves, noise whose mass falls with the *largest* coordinate for the largest of them:
     in d coordinates of a cube its standard deviation is :math:`\sqrt{(d+1)(d+2)/3}` scales instead
     of :math:`\sqrt 2\,d`, which is .71 of it for two coordinates and .41 in the limit. A vote that
-    is beside the box (:class:`~quorate.means.present_mean.OrAbsent`) gets independent Laplace
+    is beside the box (:class:`~quorate.core.bounds.or_absent.OrAbsent`) gets independent Laplace
     noise.
 
     Privacy

@@ -287,7 +287,7 @@ class NoisySearch(GaussianMechanism):
     public : the thresholds, the target
     numerics : exact
     proof : A user owns one value (or half of the one value of a pair; see
-        :func:`~quorate.means.routes.radius.find_spread`), so each count changes by at most 1. A
+        :mod:`quorate.accounting.secret_pairs`), so each count changes by at most 1. A
         comparison is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
         ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
         adaptive composition; the index is computed from the noisy answers.

@@ -4,7 +4,7 @@ A target whose public range is much wider than people's targets makes the first 
 all of them point to the mean. A clip that leaves room for them costs noise in every coefficient,
 and directions in which features hardly spread forget early noise slowly. A few rounds about one
 number are cheap: each clips the users' mean targets to an interval around the last one, and a free
-lift shows how narrow the next interval may be (:mod:`quorate.means.routes.lifted_ball`).
+lift shows how narrow the next interval may be (:mod:`quorate.core.bounds.lifted_ball`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.guarantees import Relation
-from quorate.means.routes.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
 from quorate.models.optimization.gradients import signal_of
 from quorate.releases.user_releases import BoundedVectors, ReleasedMean, UserReleases, bounded_mean

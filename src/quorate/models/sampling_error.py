@@ -31,7 +31,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.means.covariance import nearest_covariance, outer_products
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
-from quorate.means.weighted_users import CrowdVectors
+from quorate.means.weighted_users import PeopleVectors
 from quorate.models.classification import LogisticRegression
 from quorate.models.coefficients import Coefficients
 from quorate.models.losses import sigmoid
@@ -161,7 +161,7 @@ class _Asker(UserEstimator):
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, y, users, target=True, reserve=reserve)
         classes = list(self.model.classes_) if is_label else None
-        data = self._crowd(X, y, users, classes=classes)
+        people = self._population(X, y, users, classes=classes)
         target = None if is_label else target_range(self.model.target_bounds)
         unit = 1.0 if target is None else float(target.half_width[0])
         told = _Told(
@@ -171,21 +171,27 @@ class _Asker(UserEstimator):
             unit=unit,
             is_label=is_label,
         )
-        parameters = data.n_features + 1
+        parameters = people.n_features + 1
         size = parameters * (parameters + 1) // 2
         longest = _LONGEST**2 * parameters
         steep = Ball(longest * (0.25 if is_label else 1.0), dimension=size)
         curvature = private_mean(
-            account, CrowdVectors.of(data, _Curvatures(told), steep), steep, share=_CURVATURE_SHARE
+            account,
+            PeopleVectors.of(people, _Curvatures(told), steep),
+            steep,
+            share=_CURVATURE_SHARE,
         )
         far = Ball(longest * (1.0 if is_label else _FARTHEST**2), dimension=size)
         spread = private_mean(
-            account, CrowdVectors.of(data, _Scores(told), far), far, share=1 - _CURVATURE_SHARE
+            account,
+            PeopleVectors.of(people, _Scores(told), far),
+            far,
+            share=1 - _CURVATURE_SHARE,
         )
         inverse = _inverse(nearest_covariance(curvature.mean, parameters))
         middle = nearest_covariance(spread.mean, parameters)
         turned = unit * told.turn @ inverse
-        covariance = np.asarray(turned @ middle @ turned.T / max(data.n_users, 1))
+        covariance = np.asarray(turned @ middle @ turned.T / max(people.n_users, 1))
         errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         return SamplingError(
             standard_errors=errors,

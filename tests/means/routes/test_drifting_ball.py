@@ -12,8 +12,8 @@ from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, r
 from quorate.guarantees import Gaussian, Guarantee, Numerics, Relation
 from quorate.means.present_mean import Size
 from quorate.means.routes.drifting_ball import DriftingBall
-from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise
+from sealing import vectors_of
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -24,7 +24,7 @@ def drift(vectors, *, seed=None, relation=Relation.REPLACE, epsilon=1.0, size=30
     noise = None if seed is None else SeededNoise(seed)
     account = Account.open(epsilon=epsilon, delta=1e-6, relation=relation, noise=noise)
     ball = DriftingBall(
-        users=WeightedUsers(vectors),
+        users=vectors_of(vectors, relation=relation),
         reach=math.sqrt(vectors.shape[1]),
         account=account,
         size=Size(float(max(size, 1)), 0.0),
@@ -139,7 +139,7 @@ class TestExactAudit:
 
     def law(self, multiplier=1.0):
         def of(records):
-            users = WeightedUsers(np.array(records)[:, None])
+            users = vectors_of(np.array(records)[:, None])
 
             def run(_):
                 account = gaussian_account(1.0 / multiplier)

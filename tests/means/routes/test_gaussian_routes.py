@@ -9,8 +9,8 @@ from quorate.accounting.account import Account
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
 from quorate.means.routes.gaussian_routes import GaussianRun
-from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from sealing import vectors_of
 
 RNG = np.random.default_rng(0)
 
@@ -23,7 +23,7 @@ def run_on(vectors, *, epsilon=1.0, reach=1000.0, **changes):
     d = vectors.shape[1]
     relation = changes.get("relation", Relation.REPLACE)
     parameters = {
-        "users": WeightedUsers(vectors, counts=changes.pop("counts", None)),
+        "users": vectors_of(vectors, counts=changes.pop("counts", None), relation=relation),
         "reach": reach * math.sqrt(d),
         "account": Account.open(epsilon=epsilon, delta=1e-6, relation=relation, reserve=1e-7),
         "core_delta": 1e-7,

@@ -8,6 +8,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import replay
+from quorate.core.sealed import seal_rows
 from quorate.grid import Box
 from quorate.guarantees import Relation
 from quorate.means.routes.auto_route import AutoRun
@@ -17,8 +18,8 @@ from quorate.means.routes.interval_route import (
     hidden_distances,
 )
 from quorate.means.routes.ways import Corner
-from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from sealing import rows_of, vectors_of
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -28,7 +29,9 @@ def run(vectors, *, seed=0, relation=Relation.REPLACE, epsilon=1.0):
     vectors = np.asarray(vectors, dtype=float)
     ones = np.ones(vectors.shape[1])
     account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(seed))
-    auto = AutoRun(users=WeightedUsers(vectors), bound=Box(-ones, ones), account=account)
+    auto = AutoRun(
+        users=vectors_of(vectors, relation=relation), bound=Box(-ones, ones), account=account
+    )
     return auto.interval(auto.count()), account
 
 
@@ -87,7 +90,7 @@ class TestReplay:
         def release(vectors):
             ones = np.ones(d)
             account = Account.open(epsilon=1.0, relation=relation)
-            users = WeightedUsers(vectors)
+            users = vectors_of(vectors, relation=relation)
             auto = AutoRun(users=users, bound=Box(-ones, ones), account=account)
             return auto.interval(auto.count())
 
@@ -101,26 +104,27 @@ class TestPairs:
         vectors = np.full((40, 2), np.nan)
         vectors[::2] = np.arange(20)[:, None]
         with use_noise(SeededNoise(0)):
-            found = hidden_distances(WeightedUsers(vectors), Account.open(epsilon=1.0))
+            found = rows_of(hidden_distances(vectors_of(vectors), Account.open(epsilon=1.0)))
         assert found.size == 10
         assert np.all(found > 0)
 
     def test_they_are_drawn_anew(self):
-        users = WeightedUsers(np.arange(50.0)[:, None])
+        users = vectors_of(np.arange(50.0)[:, None])
         account = Account.open(epsilon=1.0)
-        assert not np.array_equal(
-            hidden_distances(users, account), hidden_distances(users, account)
-        )
+        first, second = (rows_of(hidden_distances(users, account)) for _ in range(2))
+        assert not np.array_equal(first, second)
 
     def test_the_typical_distance_is_found_within_a_step(self):
         apart = np.abs(np.random.default_rng(0).normal(size=4000)) * 0.01
         account = Account.open(epsilon=1.0, noise=SeededNoise(1))
-        found = find_typical_distance(apart, epsilon=0.2, account=account)
+        found = find_typical_distance(
+            seal_rows(apart, Relation.REPLACE, paired=True), epsilon=0.2, account=account
+        )
         assert 0.005 < found < 0.014
 
     @pytest.mark.parametrize(("spread", "near"), [(0.01, True), (0.5, False)])
     def test_people_say_whether_they_are_near(self, spread, near):
-        users = WeightedUsers(np.random.default_rng(0).normal(size=(2000, 1)) * spread)
+        users = vectors_of(np.random.default_rng(0).normal(size=(2000, 1)) * spread)
         account = Account.open(epsilon=1.0, noise=SeededNoise(1))
         found = are_near(users, Corner(0.12, 0.6), epsilon=0.2, account=account)
         assert found is near

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
+from quorate.core.sealed import seal_rows
 from quorate.grid import Box
 from quorate.guarantees import Relation
 from quorate.means.routes.auto_route import AutoRun
@@ -13,12 +14,11 @@ from quorate.means.routes.one_feature import (
     _Beyond,
     _Ends,
     choose_end,
-    choose_window,
-    window_pieces,
 )
-from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.mechanisms.choices.full_windows import choose_window, window_pieces
 from quorate.noise import SeededNoise
+from sealing import numbers_of, vectors_of
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -26,7 +26,7 @@ RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 def run(values, *, seed=0, relation=Relation.REPLACE, epsilon=1.0):
     """Return a release of numbers in half-widths, between -1 and 1."""
     account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(seed))
-    users = WeightedUsers(np.asarray(values, dtype=float)[:, None])
+    users = vectors_of(np.asarray(values, dtype=float)[:, None], relation=relation)
     auto = AutoRun(users=users, bound=Box([-1.0], [1.0]), account=account)
     return auto.interval(auto.count())
 
@@ -77,9 +77,10 @@ class TestWindows:
 
     def test_the_fullest_is_found_at_half_the_price_of_a_median(self):
         values = np.random.default_rng(0).normal(0.37, 1e-3, size=400)
+        people = seal_rows(values, Relation.REPLACE)
         for seed in range(100):
             account = Account.open(epsilon=1.0, noise=SeededNoise(seed))
-            found = choose_window(values, width=0.006, epsilon=0.09, account=account)
+            found = choose_window(people, width=0.006, epsilon=0.09, account=account)
             assert abs(found - 0.37) < 0.004
 
 
@@ -89,7 +90,8 @@ class TestEnds:
         seen = []
 
         def watch(self, scores, *, account):
-            seen.append((scores, self))
+            assert scores.moves.spread == 64
+            seen.append((numbers_of(scores), self))
             return 0
 
         monkeypatch.setattr(ChooseBest, "release", watch)
@@ -102,7 +104,7 @@ class TestEnds:
                 other = changed if relation is Relation.REPLACE else values[1:]
                 for people in (values, other):
                     choose_end(
-                        WeightedUsers(people[:, None]),
+                        vectors_of(people[:, None], relation=relation),
                         _Beyond(0, 0.1, sign),
                         first=0.01,
                         farthest=1.1,
@@ -123,7 +125,7 @@ class TestEnds:
             assert np.all(np.diff(ends.costs) > 0.0)
 
     def test_wide_ends_are_rarer_than_they_are_wide(self):
-        users = WeightedUsers(np.random.default_rng(0).uniform(-0.01, 0.01, size=(500, 1)))
+        users = vectors_of(np.random.default_rng(0).uniform(-0.01, 0.01, size=(500, 1)))
         found = np.array(
             [
                 choose_end(
@@ -145,7 +147,7 @@ class TestEnds:
         rows = np.where(np.arange(1000) % 4 == 0, 0.7, 0.1)[:, None]
         for seed in range(20):
             found = choose_end(
-                WeightedUsers(rows),
+                vectors_of(rows),
                 _Beyond(0, 0.1, 1.0),
                 first=1e-6,
                 farthest=0.9,

@@ -8,8 +8,8 @@ from quorate.accounting.compose import price
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
 from quorate.means.routes.quantile_route import QuantileRun
-from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from sealing import vectors_of
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -17,7 +17,7 @@ RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 def pure(vectors, *, epsilon=1.0, half=1000.0, relation=Relation.REPLACE):
     vectors = np.asarray(vectors, dtype=float)
     return QuantileRun(
-        users=WeightedUsers(vectors),
+        users=vectors_of(vectors, relation=relation),
         half_widths=np.full(vectors.shape[1], half),
         account=Account.open(epsilon=epsilon, relation=relation),
     )

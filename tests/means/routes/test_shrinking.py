@@ -10,9 +10,14 @@ from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.guarantees import Gaussian, Guarantee, Numerics, Relation
 from quorate.means.routes.budget_split import Setting, plan_shrinking
-from quorate.means.routes.shrinking import clipped_mean, shrink, total_and_absent
-from quorate.means.weighted_users import WeightedUsers
+from quorate.means.routes.shrinking import (
+    clipped_mean,
+    clipped_total,
+    shrink,
+    total_and_absent,
+)
 from quorate.noise import SeededNoise, use_noise
+from sealing import vectors_of
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(2000, 4)) + np.array([30.0, -20.0, 5.0, 0.0])
@@ -30,7 +35,7 @@ def run_shrink(vectors, *, hostile=0.0, weights=None, effective=None):
     account = gaussian_account(0.25)
     plan = plan_shrinking(setting, start=200.0, square=float(account.square_left))
     return shrink(
-        WeightedUsers(vectors, weights),
+        vectors_of(vectors, weights),
         np.zeros(4),
         start=200.0,
         plan=plan,
@@ -46,7 +51,7 @@ class TestNoise:
     @pytest.mark.parametrize("relation", list(Relation))
     def test_a_clipped_mean_asks_for_the_noise_that_is_priced(self, relation):
         # A draw that sees nobody missing: the mean is divided by the public number of users.
-        noise, users = RecordedNoise(1), WeightedUsers(VECTORS)
+        noise, users = RecordedNoise(1), vectors_of(VECTORS, relation=relation)
         with use_noise(noise):
             released = clipped_mean(
                 users,
@@ -57,7 +62,7 @@ class TestNoise:
                 effective_users=2000.0,
                 relation=relation,
             )
-        grid, _ = users.clipped_total(np.zeros(4), 3.0, relation)
+        grid, _ = clipped_total(users, np.zeros(4), 3.0)
         if relation is Relation.REPLACE:
             with_absent, _ = total_and_absent(users, np.zeros(4), 3.0)
             # The number of absent users is free.
@@ -83,7 +88,7 @@ class TestExactAudit:
     def law(*, multiplier=1.0, radius=1.0, total=None):
         def of(records):
             values, weights = (np.array(part) for part in zip(*records, strict=True))
-            users = WeightedUsers(values[:, None], weights)
+            users = vectors_of(values[:, None], weights)
 
             def run(_):
                 size = 2.0 if total is None else total(weights)
@@ -176,10 +181,9 @@ class TestReplay:
 
     def test_a_twin_whose_radius_comes_from_the_data_is_caught(self):
         def leaky(vectors):
-            users = WeightedUsers(vectors)
-            radius = float(users.distances(np.zeros(4), Relation.REPLACE).max())
+            radius = float(np.linalg.norm(vectors, axis=1).max())
             return clipped_mean(
-                users,
+                vectors_of(vectors),
                 np.zeros(4),
                 account=gaussian_account(0.2),
                 radius=radius,

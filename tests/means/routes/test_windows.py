@@ -7,16 +7,27 @@ import pytest
 
 from corner_worlds import CORNERS, corner, scores_of_neighbours
 from quorate.accounting.account import Account
+from quorate.core.sealed import seal_rows
 from quorate.guarantees import Relation
 from quorate.means.routes import ways
 from quorate.means.routes.windows import Windows
-from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.noise import SeededNoise
+from sealing import numbers_of, vectors_of
 
 
 def windows(users, size):
     return Windows.of(users.column(0), size=size)
+
+
+def of(values, size):
+    return Windows.of(seal_rows(values, Relation.REPLACE), size=size)
+
+
+def above_of(people, corner):
+    found = people.above(corner)
+    assert found.moves.largest == 64
+    return int(numbers_of(found)[0])
 
 
 class TestWindows:
@@ -32,17 +43,16 @@ class TestWindows:
             inside = cells[(cells >= start) & (cells < start + length)]
             fullest = max([5, *np.unique(inside, return_counts=True)[1].tolist()])
             best = max(best, inside.size - alike * fullest)
-        above = Windows.of(values, size=110.0).above(ways.Corner(width, 0.5, alike=alike))
+        above = above_of(of(values, 110.0), ways.Corner(width, 0.5, alike=alike))
         assert abs(above / 64 - (best - 55.0)) < 0.5
 
     def test_nobody_is_above_no_corner(self):
-        nobody = Windows.of(np.empty(0), size=40.0)
-        assert nobody.above(ways.Corner(0.2, 0.5)) == -1280
+        assert above_of(of(np.empty(0), 40.0), ways.Corner(0.2, 0.5)) == -1280
 
     @pytest.mark.parametrize("alike", [0.0, 0.4, 1.0])
     def test_the_first_user_moves_it_by_one_where_many_were_told_of(self, alike):
         asked = ways.Corner(0.2, 0.5, alike=alike)
-        nobody, somebody = (Windows.of(np.full(k, 0.3), size=900.0).above(asked) for k in (0, 1))
+        nobody, somebody = (above_of(of(np.full(k, 0.3), 900.0), asked) for k in (0, 1))
         assert 0 <= somebody - nobody <= 64
 
     def test_one_user_moves_it_by_one_whoever_holds_the_same(self):
@@ -51,13 +61,13 @@ class TestWindows:
             rows = corner(30, inside=0.5, seed=seed)
             rows[: 8 * (seed % 3)] = 0.42
             before = [
-                windows(WeightedUsers(rows), 30.0).above(ways.Corner(width, 0.5, alike=alike))
+                above_of(windows(vectors_of(rows), 30.0), ways.Corner(width, 0.5, alike=alike))
                 for width in (0.2, 0.01)
                 for alike in (0.0, 0.4, 1.0)
             ]
             rows[rng.integers(30)] = rng.choice([-1.0, 0.42, 1.0, np.nan])
             after = [
-                windows(WeightedUsers(rows), 30.0).above(ways.Corner(width, 0.5, alike=alike))
+                above_of(windows(vectors_of(rows), 30.0), ways.Corner(width, 0.5, alike=alike))
                 for width in (0.2, 0.01)
                 for alike in (0.0, 0.4, 1.0)
             ]
@@ -70,14 +80,14 @@ class TestWindows:
         near, crowd = np.linspace(0.1, 0.25, 20), np.full(15, -0.9)
         asked = ways.Corner(0.2, 0.5, alike=alike)
         before, after = (
-            Windows.of(np.r_[near[gone:], crowd, np.full(gone, -0.9)], size=35.0).above(asked)
+            above_of(of(np.r_[near[gone:], crowd, np.full(gone, -0.9)], 35.0), asked)
             for gone in (0, 1)
         )
         assert before - after == 64
 
     @pytest.mark.parametrize("inside", [0.5, 0.95])
     def test_all_but_a_few_of_the_answers_are_right(self, inside):
-        people = windows(WeightedUsers(corner(100, inside=inside)), 100.0)
+        people = windows(vectors_of(corner(100, inside=inside)), 100.0)
         found = [
             people.are_in(
                 CORNERS,
@@ -98,7 +108,9 @@ class TestWindows:
     @pytest.mark.parametrize("relation", list(Relation))
     def test_it_costs_what_it_says(self, relation):
         account = Account.open(epsilon=1.0, relation=relation, noise=SeededNoise(0))
-        windows(WeightedUsers(corner(40)), 40.0).are_in(CORNERS, epsilon=0.25, account=account)
+        windows(vectors_of(corner(40), relation=relation), 40.0).are_in(
+            CORNERS, epsilon=0.25, account=account
+        )
         assert math.isclose(float(account.left), 0.75)
 
 
@@ -106,7 +118,7 @@ class TestWidth:
     @pytest.mark.parametrize("size", [0.05, 2e-3, 1e-4])
     def test_a_window_fits_them(self, size):
         rng = np.random.default_rng(0)
-        users = WeightedUsers(0.2 + size * rng.uniform(-0.5, 0.5, (300, 1)))
+        users = vectors_of(0.2 + size * rng.uniform(-0.5, 0.5, (300, 1)))
         for seed in range(20):
             account = Account.open(epsilon=1.0, noise=SeededNoise(seed))
             found = windows(users, 300.0).how_narrow(0.3, epsilon=0.3, account=account)
@@ -118,7 +130,7 @@ class TestWidth:
         rows = np.where(rng.random((1000, 1)) < same, 0.1, rng.uniform(0.0, 0.2, (1000, 1)))
         for seed in range(20):
             account = Account.open(epsilon=1.0, noise=SeededNoise(seed))
-            people = windows(WeightedUsers(rows), 1000.0)
+            people = windows(vectors_of(rows), 1000.0)
             found = people.how_narrow(0.3, epsilon=0.2, account=account)
             assert found is None if same > 0.9 else found >= 0.09
 
@@ -134,14 +146,14 @@ class TestWidth:
         seen = []
 
         def watch(self, scores, *, account):
-            seen.append(scores)
+            seen.append(numbers_of(scores))
             assert self.sensitivity == 64
             return 0
 
         monkeypatch.setattr(ChooseBest, "release", watch)
         rows = np.r_[np.full(10, -0.9), np.linspace(0.42, 0.48, 15)][:, None]
         for _ in range(2):
-            people = windows(WeightedUsers(rows.copy()), 25.0)
+            people = windows(vectors_of(rows), 25.0)
             people.how_narrow(0.3, epsilon=0.3, account=Account.open(epsilon=1.0))
             rows[-1] = -0.9
         # The windows of the others lose one user; that their point is elsewhere adds nothing to it.
@@ -150,6 +162,6 @@ class TestWidth:
     @pytest.mark.parametrize("relation", list(Relation))
     def test_it_costs_what_it_says(self, relation):
         account = Account.open(epsilon=1.0, relation=relation, noise=SeededNoise(0))
-        users = WeightedUsers(corner(40))
+        users = vectors_of(corner(40), relation=relation)
         windows(users, 40.0).how_narrow(0.3, epsilon=0.25, account=account)
         assert math.isclose(float(account.left), 0.75)

@@ -1,7 +1,9 @@
 """The friendly core: exact distances, the test, the mean, and both together on small worlds."""
 
+import copy
 import dataclasses
 import math
+import pickle
 from fractions import Fraction
 from functools import cache
 
@@ -15,11 +17,18 @@ from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import gaussian_interval
-from quorate.exceptions import NumericalFailure, ParameterError
+from quorate.core.sealed import seal_rows
+from quorate.exceptions import (
+    NumericalFailure,
+    ParameterError,
+    RelationMismatchError,
+    SealedError,
+)
 from quorate.guarantees import Composed, Guarantee, Numerics, Relation
 from quorate.mechanisms.means.friendly_core import (
     CoreMean,
     CoreTest,
+    Friends,
     IntegerUsers,
     friends_within,
     passing_threshold,
@@ -195,9 +204,9 @@ def core_law(test=TEST, mean=MEAN, *, skip_test=False):
         friends = friends_of(records, mean.radius)
 
         def run(noise):
-            if not skip_test and not Drawing(test, noise).release(friends):
+            if not skip_test and not Drawing(test, noise).release_values(friends):
                 return None
-            return Drawing(mean, noise).release(users, friends)
+            return Drawing(mean, noise).release_values(users, friends)
 
         return enumerate_runs(run, cells=Cells(width=0.5, reach=3.5))
 
@@ -249,17 +258,17 @@ class TestExactAudit:
 class TestNoise:
     def test_a_test_pays_for_passing_wrongly(self):
         account = Account.open(epsilon=9.0, delta=0.1, reserve=0.03, noise=SeededNoise(0))
-        TEST.release(np.full(5, 5), account=account)
+        TEST.release_values(np.full(5, 5), account=account)
         # A test of 0.02 is paid; another one does not fit into what was kept for failures.
         with pytest.raises(NumericalFailure):
-            TEST.release(np.full(5, 5), account=account)
+            TEST.release_values(np.full(5, 5), account=account)
 
     def test_both_ask_for_the_noise_that_is_priced(self):
         noise = RecordedNoise(0)
         friends = np.full(1000, 1000)
-        Drawing(dataclasses.replace(TEST, top=700, few=100), noise).release(friends)
+        Drawing(dataclasses.replace(TEST, top=700, few=100), noise).release_values(friends)
         mean = Drawing(dataclasses.replace(MEAN, n_users=1000, top=700, few=100), noise)
-        mean.release(integer_users([0] * 1000), friends)
+        mean.release_values(integer_users([0] * 1000), friends)
         test_sigma, mean_sigma = (draw.parameters["scale"] for draw in noise.log)
         assert test_sigma**2 >= TEST.noise_multiplier**2 + 4 - 1e-12
         assert mean_sigma**2 >= (mean.noise_multiplier * mean.sensitivity) ** 2 + 4 - 1e-6
@@ -285,11 +294,13 @@ class TestReplay:
 
         def run(points):
             friends = friends_of(points, 1.0)
-            passed = CoreTest(top=4, few=2, noise_multiplier=1.0, delta=0.02).release(friends)
+            passed = CoreTest(top=4, few=2, noise_multiplier=1.0, delta=0.02).release_values(
+                friends
+            )
             mean = CoreMean(
                 n_users=5, dimension=1, radius=1.0, step=1.0, top=4, few=2, noise_multiplier=1.0
             )
-            return mean.release(integer_users(points), friends) if passed else None
+            return mean.release_values(integer_users(points), friends) if passed else None
 
         for seed in range(20):
             report = replay(run, gathered, flipped, seed=seed)
@@ -304,9 +315,9 @@ class TestUtility:
         test = CoreTest(top=400, few=100, noise_multiplier=8.0, delta=1e-7)
         for seed in range(20):
             noisy = Drawing(test, SeededNoise(seed))
-            assert noisy.release(friends_within(crowd, (250.0,))[0])
+            assert noisy.release_values(friends_within(crowd, (250.0,))[0])
             # Passing wrongly 20 times has probability below 2e-6.
-            assert not noisy.release(friends_within(scattered, (250.0,))[0])
+            assert not noisy.release_values(friends_within(scattered, (250.0,))[0])
 
     def test_the_distance_needed_is_enough_and_not_much_more(self):
         test = CoreTest(top=400, few=100, noise_multiplier=8.0, delta=1e-7)
@@ -323,8 +334,68 @@ class TestUtility:
             ),
             SeededNoise(0),
         )
-        released = mean.release(users, friends_within(users, (1.0,))[0])
+        released = mean.release_values(users, friends_within(users, (1.0,))[0])
         assert abs(released[0] - 2.0) < 6 * mean.standard_error < 1.0
+
+
+class TestFriends:
+    """What people answer: nobody reads it, and a mean comes after a passed test only."""
+
+    test = CoreTest(top=700, few=150, noise_multiplier=2.0, delta=1e-3)
+    mean = CoreMean(
+        n_users=1000,
+        dimension=2,
+        radius=1.0,
+        step=0.25,
+        top=700,
+        few=150,
+        noise_multiplier=1.0,
+    )
+
+    @staticmethod
+    def within(rows, radii=(1.0,), **options):
+        return Friends.within(radii, seal_rows(rows, Relation.REPLACE), reach=9.0, step=0.25)
+
+    def test_they_answer_as_rows_of_ones_own(self):
+        rows = np.random.default_rng(0).normal(3.0, 0.1, size=(1000, 2))
+        (friends,) = self.within(rows)
+        users = IntegerUsers.rounded(rows, radius=9.0, step=0.25)
+        plain = friends_within(users, (1.0,))[0]
+        mean, test = Drawing(self.mean, SeededNoise(3)), Drawing(self.test, SeededNoise(3))
+        assert test.release(friends)
+        expected = mean.release_values(users, plain)
+        assert np.array_equal(Drawing(self.mean, SeededNoise(3)).release(friends), expected)
+
+    def test_a_mean_without_a_passed_test_is_refused(self):
+        near, far = np.zeros((1000, 2)), np.random.default_rng(0).uniform(-9, 9, (1000, 2))
+        (friends,), (apart,) = self.within(near), self.within(far)
+        with pytest.raises(SealedError, match="after a test"):
+            self.mean.release(friends)
+        assert self.test.release(friends)
+        assert not self.test.release(apart)
+        for core in (dataclasses.replace(self.mean, few=160), self.mean):
+            with pytest.raises(SealedError, match="after a test"):
+                core.release(apart if core is self.mean else friends)
+
+    def test_a_test_at_one_radius_says_nothing_about_another(self):
+        first, second = self.within(np.zeros((1000, 2)), (1.0, 2.0))
+        assert self.test.release(first)
+        with pytest.raises(SealedError):
+            dataclasses.replace(self.mean, radius=2.0).release(second)
+
+    def test_nobody_reads_them(self):
+        (friends,) = self.within(np.zeros((1000, 2)))
+        for read in (len, bool, list, np.asarray, pickle.dumps, copy.copy):
+            with pytest.raises(SealedError):
+                read(friends)
+
+    def test_other_neighbours_and_pairs_are_refused(self):
+        rows = np.zeros((10, 2))
+        with pytest.raises(RelationMismatchError):
+            Friends.within((1.0,), seal_rows(rows, Relation.ADD_REMOVE), reach=9.0, step=0.25)
+        paired = seal_rows(rows, Relation.REPLACE, paired=True)
+        with pytest.raises(SealedError):
+            Friends.within((1.0,), paired, reach=9.0, step=0.25)
 
 
 class TestRefusal:

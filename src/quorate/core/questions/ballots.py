@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.core.moves import Moves
 from quorate.core.questions.votes import Key, count_votes
-from quorate.core.sealed import _KEY, Sealed, _Closed, seal
+from quorate.core.sealed import _KEY, Closed, Sealed, seal
 from quorate.exceptions import RelationMismatchError, SchemaError, SealedError
 from quorate.guarantees import Relation
 from quorate.users.crowd import call_quietly
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Ballots(_Closed):
+class Ballots(Closed):
     """One key for each user; what is no key of the universe is no vote."""
 
     __slots__ = ("__keys", "among", "relation")
@@ -65,7 +65,7 @@ class Ballots(_Closed):
         return self.__keys
 
 
-class SealedVotes(_Closed):
+class SealedVotes(Closed):
     """How many users vote for each key; which keys have votes is private too."""
 
     __slots__ = ("__counts", "among", "moves", "relation")

@@ -22,7 +22,7 @@ from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
 from quorate.core.questions.pairs import Verdict, worst_duels
 from quorate.core.questions.scores import bounded
-from quorate.core.sealed import _KEY, Sealed, SealedRows, _Closed, seal, seal_rows
+from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, seal, seal_rows
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
 from quorate.guarantees import Relation
 from quorate.users.crowd import Crowd, call_quietly
@@ -169,7 +169,7 @@ class SpokenAlong(Protocol):
         ...
 
 
-class Walk(_Closed):
+class Walk(Closed):
     """People along a line, whose steps are found once where they lie in memory."""
 
     __slots__ = ("__here", "__people", "size", "view")
@@ -274,7 +274,7 @@ class _Seen:
         return self._heights
 
 
-class SealedLine(_Closed):
+class SealedLine(Closed):
     """A loss for each point of a line, in pieces of equal loss that nobody can see."""
 
     __slots__ = ("__losses", "__starts", "among", "moves", "relation", "size")

@@ -38,7 +38,7 @@ from quorate.grid import Ball, Bound, Interval
 from quorate.guarantees import Relation
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.weighted_users import CrowdVectors
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.public_randomness import RandomState, public_generator
@@ -312,7 +312,7 @@ class ProductDistribution(UserDistribution):
         even = np.concatenate([np.full(k, 1.0 / k) for k in sizes])
         # No shares of a column are farther from even ones than a single category is.
         bound = Ball(1.0001 * math.sqrt(sum(1.0 - 1.0 / k for k in sizes)), centre=even)
-        users = CrowdVectors.of(rows, UserData.user_means, bound, counted=False)
+        users = PeopleVectors.of(People(rows, account.relation), UserData.user_means, bound)
         found = gaussian_run(account, users, bound).adapt()
         shares = found.mean + bound.centre
         pmfs = tuple(nearest_distribution(shares[part])[0] for part in Simplices(sizes).parts)

@@ -15,6 +15,7 @@ from quorate import _validate
 from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.distributions.base import UserDistribution, new_figure
 from quorate.distributions.normal.cover_choice import NormalCover
 from quorate.distributions.normal.rows import (
@@ -33,7 +34,7 @@ from quorate.means.present_mean import MeanRelease
 from quorate.means.routes.quantile_route import QuantileRun
 from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.weighted_users import CrowdVectors
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, for_squares, half_widths, told_bound
@@ -491,8 +492,7 @@ def _itself(part: Any) -> Any:
 
 def _mean_of(rows: Crowd, bound: Bound, account: Account) -> MeanRelease:
     """Release a mean of one row a user by the best route, as an offset from the bound's centre."""
+    users = PeopleVectors.of(People(rows, account.relation), UserData.user_means, bound)
     if account.declared.delta == 0:
-        users = CrowdVectors.of(rows, UserData.user_means, bound)
         return QuantileRun(users=users, half_widths=half_widths(bound), account=account).adapt()
-    users = CrowdVectors.of(rows, UserData.user_means, bound, counted=False)
     return gaussian_run(account, users, bound).adapt()

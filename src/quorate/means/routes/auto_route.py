@@ -19,6 +19,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.sealed import Sealed
 from quorate.grid import Ball, Bound, Box
 from quorate.guarantees import Relation
 from quorate.means.present_mean import MeanRelease, Size
@@ -36,7 +38,7 @@ from quorate.means.routes.one_feature import FeaturesRun
 from quorate.means.routes.quantile_route import QuantileRun
 from quorate.means.routes.windows import Windows
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.weighted_users import VectorUsers, WeightedUsers, bounded_vectors
+from quorate.means.weighted_users import PeopleVectors, WeightedUsers, bounded_vectors
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.ranges import half_widths
 from quorate.users import UserData
@@ -89,14 +91,14 @@ class AutoRun:
 
     Parameters
     ----------
-    users : VectorUsers
+    users : PeopleVectors
     bound : Bound
         From :func:`unit_bound`.
     account : Account
         All of it may be spent.
     """
 
-    users: VectorUsers
+    users: PeopleVectors
     bound: Bound
     account: Account
 
@@ -159,10 +161,9 @@ class AutoRun:
 
         A pure question that was not set aside costs a square beside Gaussian noise, which is more.
         """
-        d, mu, n = self.users.dimension, self.account.mu, float(max(1, self.users.n_users))
-        if not self._is_replaced:
-            # How many users there are is not public: enough for few.
-            n = _FEW / self._whole
+        d, mu = self.users.dimension, self.account.mu
+        # Where it is not public how many users there are: enough for few.
+        n = float(max(1, self.users.n_users)) if self._is_replaced else _FEW / self._whole
         told = {"users": n, "epsilon": self._whole}
         way = ways.first_way(dimension=d, mu=mu, **told).name
         asked = ways.is_tested(dimension=d, **told) or ways.is_paired(
@@ -264,33 +265,43 @@ def _surely(size: Size) -> float:
 
 @dataclass(frozen=True)
 class _Cells:
-    """How many users each cell of each shifted grid holds; vectors are between -1 and 1."""
+    """The cell of each user in each shifted grid, -1 if absent; vectors are between -1 and 1."""
 
     width: float
+    dimension: int
+
+    @property
+    def side(self) -> int:
+        return math.ceil(2.0 / self.width) + 1
+
+    @property
+    def shifts(self) -> list[tuple[int, ...]]:
+        return list(itertools.product(range(_SHIFTS), repeat=self.dimension))
 
     def __call__(self, users: WeightedUsers) -> NDArray[np.int64]:
-        rows = users.vectors[users.present]
-        side = math.ceil(2.0 / self.width) + 1
-        counts = []
-        for shifts in itertools.product(range(_SHIFTS), repeat=users.dimension):
-            moved = (rows + 1.0) / self.width + np.array(shifts) / _SHIFTS
-            places = np.clip(np.floor(moved), 0, side - 1).astype(np.int64)
-            numbers = np.ravel_multi_index(tuple(places.T), (side,) * users.dimension)
-            counts.append(np.bincount(numbers, minlength=side**users.dimension))
-        return np.concatenate(counts).astype(np.int64)
+        labels = np.empty((users.n_users, len(self.shifts)), dtype=np.int64)
+        # Cells of the absent are taken back below.
+        rows = (np.where(users.present[:, None], users.vectors, 0.0) + 1.0) / self.width
+        for own, shift in zip(labels.T, self.shifts, strict=True):
+            moved = np.floor(rows + np.array(shift) / _SHIFTS)
+            places = np.clip(moved, 0, self.side - 1).astype(np.int64)
+            own[:] = np.ravel_multi_index(tuple(places.T), (self.side,) * self.dimension)
+        labels[~users.present] = -1
+        return labels
 
 
-def fullest_cell(users: VectorUsers, width: float) -> int:
-    """Return how many users the fullest cell holds; not private.
+def fullest_cell(users: PeopleVectors, width: float) -> Sealed:
+    """Return how many users the fullest cell holds: one user moves it by at most 1.
 
-    >>> fullest_cell(WeightedUsers(np.array([[0.31], [0.32], [0.33], [-0.9]])), 0.2)
-    3
+    A user is in one cell of each shifted grid, so that no cell changes by more than 1.
     """
-    return int(users.add_up(_Cells(width)).max())
+    cells = _Cells(width, users.dimension)
+    held = users.tally(cells, cells.side**users.dimension, labellings=len(cells.shifts))
+    return held.max()
 
 
 def are_in_a_corner(
-    users: VectorUsers,
+    users: PeopleVectors,
     corners: Sequence[ways.Corner],
     *,
     size: float,
@@ -303,16 +314,17 @@ def are_in_a_corner(
     replaced, added or removed moves by at most 1. The answer is wrong with a probability of at most
     :math:`e^{-\epsilon k}`, k being how far that number is from 0.
 
-    >>> people = WeightedUsers(np.full((400, 1), 0.3))
-    >>> told = {"size": 400.0, "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
-    >>> are_in_a_corner(people, [ways.Corner(0.2, 0.75)], **told)
+    >>> from quorate.core.people import People
+    >>> account = Account.open(epsilon=1.0)
+    >>> people = People(UserData(np.full((400, 1), 0.3), offsets=range(401)), account.relation)
+    >>> users = PeopleVectors.of(people, UserData.user_means, Box([-1.0], [1.0]))
+    >>> told = {"size": 400.0, "epsilon": 1.0, "account": account}
+    >>> are_in_a_corner(users, [ways.Corner(0.2, 0.75)], **told)
     True
     """
-    more = max(_above(users, corner, size) for corner in corners)
+    above = [
+        fullest_cell(users, corner.width) - math.ceil(corner.share * size) for corner in corners
+    ]
+    more = reduce(Sealed.beside, above).max()
     mechanism = ChooseBest(candidates=2, epsilon=epsilon, relation=account.relation)
-    return mechanism.release(np.array([-more, more], dtype=np.int64), account=account) == 1
-
-
-def _above(users: VectorUsers, corner: ways.Corner, size: float) -> int:
-    """Return by how many users the fullest cell is above its threshold; not private."""
-    return fullest_cell(users, corner.width) - math.ceil(corner.share * size)
+    return mechanism.release((-more).beside(more), account=account) == 1

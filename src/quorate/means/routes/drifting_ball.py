@@ -2,7 +2,7 @@
 
 Each round clips the users to a ball and releases two sums with one Gaussian mechanism: their
 offsets from its centre, and their lifts, which cost nothing and show how concentrated they are
-(:mod:`quorate.means.routes.lifted_ball`). The centre follows the noisy mean as a Kalman filter
+(:mod:`quorate.core.bounds.lifted_ball`). The centre follows the noisy mean as a Kalman filter
 does, with the known noise; the lifts move a distribution over the users' spread; the next ball is
 as large as spread and uncertainty ask for. A centre that missed the users shows in the mean itself.
 Everything but the sums is made of released numbers. There is no search that could fail before the
@@ -19,21 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.bounds.lifted_ball import LiftedBall
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.means.present_mean import (
     ErrorParts,
     MeanRelease,
-    OrAbsent,
     Size,
     marked,
     present_users,
 )
 from quorate.means.pull_belief import Look, likely_pull
-from quorate.means.routes.lifted_ball import LiftedBall
 from quorate.means.routes.shrinking import gaussian_vote
 from quorate.means.spread_belief import SpreadBelief
-from quorate.means.weighted_users import VectorUsers, WeightedUsers
+from quorate.means.weighted_users import PeopleVectors, WeightedUsers
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
 
 __all__ = ["DriftingBall"]
@@ -72,7 +72,7 @@ class DriftingBall:
 
     Parameters
     ----------
-    users : VectorUsers
+    users : PeopleVectors
         Offsets from the centre of the public bound, not weighted.
     reach : float
         Radius of the public bound.
@@ -81,7 +81,7 @@ class DriftingBall:
         How many users there are; public under replacement.
     """
 
-    users: VectorUsers
+    users: PeopleVectors
     reach: float
     account: Account
     size: Size
@@ -147,13 +147,11 @@ class DriftingBall:
         multiplier = self.account.multiplier(square)
         grid = fitting_grid(
             bound,
-            n_users=self.users.n_users,
+            n_users=self.users.size_bound,
             relation=self.account.relation,
             noise=multiplier * bound.l2_diameter,
         )
-        totals = grid.join(
-            self.users.add_up(lambda users: grid.encode_halves(_rows(users, marks=replaced)))
-        )
+        totals = self.users.total(_Liftable(marks=replaced), grid)
         mechanism = GaussianSum(
             grid=grid, noise_multiplier=multiplier, relation=self.account.relation
         )
@@ -241,10 +239,16 @@ def _follow(
     return centre + gain * moved, math.sqrt(gain * variance)
 
 
-def _rows(users: WeightedUsers, *, marks: bool) -> Vector:
-    """Return the users' vectors with a place for the lift, and marks of those who are absent."""
-    rows = np.zeros((users.n_users, users.dimension + 1))
-    rows[:, :-1] = users.vectors
-    if marks:
-        return marked(rows)
-    return rows[users.present]
+@dataclass(frozen=True)
+class _Liftable:
+    """The users' vectors with a place for the lift, and marks of those who are absent."""
+
+    marks: bool
+
+    def __call__(self, users: WeightedUsers) -> Vector:
+        rows = np.zeros((users.n_users, users.dimension + 1))
+        rows[:, :-1] = users.vectors
+        if self.marks:
+            return marked(rows)
+        rows[~users.present, -1] = np.nan
+        return rows

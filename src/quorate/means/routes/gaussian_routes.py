@@ -19,10 +19,10 @@ from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.estimators import Route
 from quorate.exceptions import NumericalFailure
-from quorate.grid import Grid, Interval
+from quorate.grid import Interval
 from quorate.guarantees import Relation
 from quorate.means.measuring import can_shrink, shrink_by_measuring
-from quorate.means.present_mean import ErrorParts, MeanRelease
+from quorate.means.present_mean import ErrorParts, MeanRelease, presence
 from quorate.means.routes import ways
 from quorate.means.routes.budget_split import (
     CORE_RADII,
@@ -37,8 +37,8 @@ from quorate.means.routes.budget_split import (
 )
 from quorate.means.routes.radius import find_spread, smallest_spread
 from quorate.means.routes.shrinking import clipped_mean, shrink
-from quorate.means.weighted_users import VectorUsers
-from quorate.mechanisms.means.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
+from quorate.means.weighted_users import OfUsers, PeopleVectors, WeightedUsers
+from quorate.mechanisms.means.friendly_core import CoreMean, CoreTest, Friends, IntegerUsers
 from quorate.mechanisms.sums import GaussianSum, NoisySearch, fitting_grid, looks_needed
 
 __all__ = ["GaussianRun"]
@@ -69,7 +69,7 @@ class GaussianRun:
 
     Parameters
     ----------
-    users : VectorUsers
+    users : PeopleVectors
         Offsets from the centre of the public bound.
     reach : float
         Radius of the public bound.
@@ -88,7 +88,7 @@ class GaussianRun:
         What to do, with a reason, where no route is possible; by default :meth:`clip`.
     """
 
-    users: VectorUsers
+    users: PeopleVectors
     reach: float
     account: Account
     core_delta: float
@@ -287,7 +287,7 @@ class GaussianRun:
         if not self.users.weighted:
             return
         multiplier = self.account.multiplier(_NORMALISER_SHARE * float(self.account.square_left))
-        total = self._noisy_sum(self.users.total_weight, multiplier)
+        total = self._noisy_sum(_weights, multiplier)
         if total < _VISIBLE * multiplier:
             # Hardly anybody has enough records for a weight.
             self._drop_weights(n_users)
@@ -329,7 +329,7 @@ class GaussianRun:
     def _count_users(self, share: float) -> None:
         """Release the number of present users, or a better one, with a share of what is left."""
         multiplier = self.account.multiplier(share * float(self.account.square_left))
-        counted = self._noisy_sum(self.users.total_present, multiplier)
+        counted = self._noisy_sum(presence, multiplier)
         if self._size is not None:
             # Two numbers with independent noise: weigh them by their precision.
             old, new = self._size_error**2, multiplier**2
@@ -337,16 +337,17 @@ class GaussianRun:
             multiplier = math.sqrt(old * new / (old + new))
         self._size, self._size_error = counted, multiplier
 
-    def _noisy_sum(self, total: Callable[[Grid], NDArray[np.int64]], multiplier: float) -> float:
+    def _noisy_sum(self, numbers: OfUsers, multiplier: float) -> float:
         """Release the sum over users of one number in [0, 1] each."""
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
-            n_users=self.users.n_users,
+            n_users=self.users.size_bound,
             relation=self.relation,
             noise=multiplier,
         )
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
-        return float(mechanism.release(total(grid), count=0, account=self.account)[0])
+        total = self.users.total(numbers, grid)
+        return float(mechanism.release(total, count=0, account=self.account)[0])
 
     def _measured(self, n_users: float) -> MeanRelease:
         """Shrink a ball to measured radii, without a spread; for relations without pairs."""
@@ -387,7 +388,7 @@ class GaussianRun:
         pairs, whole = self.users.n_users // 2, float(self.account.square_left)
         return pairs > 0 and ways.spread_is_affordable(spread_looks_cost(pairs, whole), whole=whole)
 
-    def _find_spread(self, users: VectorUsers) -> float:
+    def _find_spread(self, users: PeopleVectors) -> float:
         square = spread_looks_cost(users.n_users // 2, float(self.account.square_left))
         return find_spread(
             users,
@@ -399,13 +400,10 @@ class GaussianRun:
 
     def _plan_core(self, setting: Setting) -> CorePlan | None:
         """Return a plan for a core, if one is possible."""
+        if not self.core_delta or self.relation is not Relation.REPLACE:
+            return None
         n_users = self.users.n_users
-        impossible = (
-            not self.core_delta
-            or self.relation is not Relation.REPLACE
-            or not ways.core_is_possible(users=n_users, dimension=self.dimension)
-        )
-        if impossible:
+        if not ways.core_is_possible(users=n_users, dimension=self.dimension):
             return None
         return plan_core(
             setting,
@@ -424,11 +422,9 @@ class GaussianRun:
         step = max(radii[0] / (8.0 * math.sqrt(d)), 1.001 * finest)
         if step * math.sqrt(d) > radii[0]:
             return None
-        integers = IntegerUsers.rounded(
-            self.users.everybody().vectors, radius=self.reach, step=step
-        )
+        vectors = self.users.rows()
         top, few = int(plan.top_share * n), int(plan.few_share * n)
-        for radius, friends in zip(radii, friends_within(integers, radii), strict=True):
+        for friends in Friends.within(radii, vectors, reach=self.reach, step=step):
             # Whatever the test says, enough must be left for a mean.
             rest = float(self.account.square_left) - plan.test_square - plan.centre_square
             if rest < _KEPT * float(self.account.square):
@@ -443,12 +439,16 @@ class GaussianRun:
                 mechanism = CoreMean(
                     n_users=n,
                     dimension=d,
-                    radius=radius,
+                    radius=friends.radius,
                     step=step,
                     top=top,
                     few=few,
                     noise_multiplier=self.account.multiplier(plan.centre_square),
                 )
-                centre = mechanism.release(integers, friends, account=self.account)
+                centre = mechanism.release(friends, account=self.account)
                 return centre, mechanism.standard_error
         return None
+
+
+def _weights(users: WeightedUsers) -> NDArray[np.float64]:
+    return users.own_weights[:, None]

@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.bounds.diamond import Diamond
+from quorate.core.sealed import SealedRows
 from quorate.estimators import Route
 from quorate.grid import Bound
 from quorate.guarantees import Relation
 from quorate.means.present_mean import ErrorParts, MeanRelease, PureRun, Size
 from quorate.means.routes import ways
-from quorate.means.routes.diamond import Diamond
 from quorate.means.routes.tails import Tail
-from quorate.means.weighted_users import VectorUsers, WeightedUsers
+from quorate.means.weighted_users import OfUsers, PeopleVectors, WeightedUsers
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.means.pair_quantile import PairQuantile
-from quorate.users.crowd import counts_up_to
 
 __all__ = ["IntervalRun", "are_near", "find_typical_distance", "hidden_distances"]
 
@@ -62,33 +62,30 @@ _PULL = 0.8
 _OUTSIDE = 1.7
 
 
-def hidden_distances(users: VectorUsers, account: Account) -> Distances:
+def hidden_distances(users: PeopleVectors, account: Account) -> SealedRows:
     """Return the root mean square distances of random disjoint pairs of those who are present.
 
     In units of one person's spread: divided by the root of 2. The order is secret; see
     :class:`~quorate.mechanisms.means.pair_quantile.PairQuantile`.
     """
-    order = account.secret_order(users.n_users)
-    found = users.some(order[:_MOST_PAIRED])
-    there = WeightedUsers(np.ascontiguousarray(found.vectors[found.present]))
-    return there.neighbour_distances() / math.sqrt(users.dimension)
+    apart = users.pair_distances(account, most=_MOST_PAIRED, only_present=True)
+    return apart.map(_RootMean(users.dimension))
 
 
 def find_typical_distance(
-    distances: Distances, *, epsilon: float, account: Account, quantile: Fraction = _PAIR_QUANTILE
+    distances: SealedRows, *, epsilon: float, account: Account, quantile: Fraction = _PAIR_QUANTILE
 ) -> float:
     """Release a quantile of the distances of pairs, on a geometric grid."""
     mechanism = PairQuantile(
         domain=(0, _CELLS), epsilon=epsilon, quantile=quantile, relation=account.relation
     )
-    cells = np.searchsorted(_TYPICAL, distances, side="left")
-    found = mechanism.release(np.minimum(cells, _CELLS).astype(np.int64), account=account)
+    found = mechanism.release(distances.map(_Cells(_TYPICAL)), account=account)
     return float(_TYPICAL[found]) / _TO_MEDIAN
 
 
-def are_near(users: VectorUsers, near: ways.Corner, *, epsilon: float, account: Account) -> bool:
+def are_near(users: PeopleVectors, near: ways.Corner, *, epsilon: float, account: Account) -> bool:
     """Release whether a share of the pairs of people are no farther apart than a width."""
-    far = (hidden_distances(users, account) > near.width).astype(np.int64)
+    far = hidden_distances(users, account).map(_Farther(near.width))
     share = Fraction(near.share).limit_denominator(100)
     mechanism = PairQuantile(
         domain=(0, 1), epsilon=epsilon, quantile=share, relation=account.relation
@@ -102,14 +99,14 @@ class IntervalRun:
 
     Parameters
     ----------
-    users : VectorUsers
+    users : PeopleVectors
     account : Account
         Nothing but pure draws so far; what is left of epsilon is spent.
     size : Size
         How many users are present, as far as is known.
     """
 
-    users: VectorUsers
+    users: PeopleVectors
     account: Account
     size: Size
 
@@ -201,7 +198,7 @@ class IntervalRun:
 
     def _tail(
         self,
-        distance: Callable[[WeightedUsers], Distances],
+        distance: OfUsers,
         *,
         start: float,
         spread: float,
@@ -213,11 +210,7 @@ class IntervalRun:
         steps = max(1, math.ceil(_PER_DOUBLING * math.log2(max(farthest / start, 1.0))))
         grid = np.minimum(start * 2.0 ** (np.arange(steps + 1.0) / _PER_DOUBLING), farthest)
         grid[-1] = farthest
-        below = self.users.add_up(lambda users: counts_up_to(distance(users), grid))
-        total = self.users.add_up(lambda users: np.array([users.present.sum()], dtype=np.int64))
-        counts = np.diff(below, prepend=0)
-        counts[-1] += int(total[0]) - int(below[-1])
-        cells = np.repeat(np.arange(steps + 1), counts)
+        cells = self.users.each(distance).present().map(_Cells(grid))
         outside = ways.outside_users(users=self.size.number, epsilon=outer, spread=spread)
         outer_share = outside / self.size.number
         within = float(grid[self._quantile(cells, steps, 0.5, inner)])
@@ -230,7 +223,7 @@ class IntervalRun:
             lightest=_LIGHTEST,
         )
 
-    def _quantile(self, cells: NDArray[np.int64], last: int, share: float, epsilon: float) -> int:
+    def _quantile(self, cells: SealedRows, last: int, share: float, epsilon: float) -> int:
         """Release the cell beyond which this share of the users lies."""
         return PrivateQuantile(
             domain=(0, last),
@@ -285,6 +278,37 @@ class _Apart:
     def __call__(self, users: WeightedUsers) -> Distances:
         away = np.abs(users.vectors - self.centre)
         return np.asarray(np.vecdot(away, np.ones(self.centre.size)))
+
+
+@dataclass(frozen=True)
+class _RootMean:
+    """Root mean square distances of a coordinate."""
+
+    dimension: int
+
+    def __call__(self, distances: Distances) -> Distances:
+        return distances / math.sqrt(self.dimension)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The place of the first of some distances that is not shorter; the last, if none is."""
+
+    limits: Distances
+
+    def __call__(self, distances: Distances) -> NDArray[np.int64]:
+        cells = np.searchsorted(self.limits, distances, side="left")
+        return np.minimum(cells, self.limits.size - 1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Farther:
+    """Whether a distance is beyond a limit, as 0 or 1."""
+
+    limit: float
+
+    def __call__(self, distances: Distances) -> NDArray[np.int64]:
+        return (distances > self.limit).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,12 @@ from quorate.grid import Box
 from quorate.guarantees import Relation
 from quorate.means.present_mean import ErrorParts, MeanRelease, PureRun, Size
 from quorate.means.routes import ways
-from quorate.means.weighted_users import VectorUsers, WeightedUsers
+from quorate.means.weighted_users import OfUsers, PeopleVectors, WeightedUsers
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.users.crowd import counts_up_to
+from quorate.mechanisms.choices.full_windows import choose_window
 
-__all__ = ["End", "FeaturesRun", "choose_end", "choose_window", "window_pieces"]
+__all__ = ["End", "FeaturesRun", "choose_end"]
 
-# Windows begin at every quarter of their width.
-_QUARTERS = 4
 # Distances per doubling; steps that are paid for; and how many steps farther each of the others is.
 _PER_DOUBLING, _PAID, _COARSE = 4, 28, 12
 # What a step costs, in people x epsilon: e to the power of this is more than two steps' widening.
@@ -61,52 +58,6 @@ _STEEP, _HEAVY, _LONGEST = 170.0, 0.1, 20.0
 _WRONG = 0.02
 # What the number of users gets of the last step where it is private.
 _SIZE_SHARE = 0.3
-
-
-def window_pieces(
-    values: NDArray[np.float64], width: float
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return how many windows in a row hold equally many users, and minus how many; not private.
-
-    Window i begins at quarter i - 3 of a width, counted from the lower end of the range.
-
-    >>> lengths, losses = window_pieces(np.array([-1.0, -0.9]), 0.5)
-    >>> lengths.tolist(), losses.tolist()
-    ([4, 16], [-2, 0])
-    """
-    last = _last_quarter(width)
-    places = np.clip(np.floor((values + 1.0) * (_QUARTERS / width)), 0, last).astype(np.int64)
-    # A user is in the windows that begin at the own quarter or at one of the three before it.
-    held, counts = np.unique(places, return_counts=True)
-    starts = np.concatenate([[0], held, held + _QUARTERS, [last + _QUARTERS]])
-    changes = np.concatenate([[0], counts, -counts, [0]])
-    order = np.argsort(starts, kind="stable")
-    inside = np.cumsum(changes[order])[:-1]
-    lengths = np.diff(starts[order])
-    kept = lengths > 0
-    return lengths[kept].astype(np.uint64), -inside[kept].astype(np.int64)
-
-
-def _last_quarter(width: float) -> int:
-    return math.ceil(2.0 * _QUARTERS / width)
-
-
-def choose_window(
-    values: NDArray[np.float64], *, width: float, epsilon: float, account: Account
-) -> float:
-    """Release the middle of a window that holds about as many users as any.
-
-    One user who is replaced, added or removed moves the number in any window by at most 1.
-
-    >>> people = np.full(300, 0.31)
-    >>> found = choose_window(people, width=0.1, epsilon=1.0, account=Account.open(epsilon=1.0))
-    >>> bool(abs(found - 0.31) <= 0.05)
-    True
-    """
-    mechanism = ChooseOrdered(epsilon=epsilon, relation=account.relation)
-    first = mechanism.release(*window_pieces(values, width), lower=1 - _QUARTERS, account=account)
-    middle = (first + _QUARTERS / 2) * (width / _QUARTERS) - 1.0
-    return min(max(middle, -1.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -148,8 +99,8 @@ class _Ends:
 
 
 def choose_end(
-    users: VectorUsers,
-    distance: Callable[[WeightedUsers], NDArray[np.float64]],
+    users: PeopleVectors,
+    distance: OfUsers,
     *,
     first: float,
     farthest: float,
@@ -165,10 +116,9 @@ def choose_end(
     (:class:`~quorate.mechanisms.choices.choose.ChooseBest`).
     """
     ends = _Ends.between(first, farthest)
-    within = users.add_up(lambda part: counts_up_to(distance(part), ends.distances))
-    total = users.add_up(lambda part: np.array([part.present.sum()], dtype=np.int64))
-    beyond = int(total[0]) - within
-    beyond[-1] = 0
+    # Who is beyond a distance is at most minus the next number after it; nobody beyond the last.
+    limits = np.append(-np.nextafter(ends.distances[:-1], np.inf), -np.inf)
+    beyond = users.counts(_Negative(distance), limits[::-1])[::-1]
     prices = np.round(_FINE * ends.costs / epsilon).astype(np.int64)
     mechanism = ChooseBest(
         candidates=prices.size,
@@ -186,7 +136,7 @@ class FeaturesRun:
 
     Parameters
     ----------
-    users : VectorUsers
+    users : PeopleVectors
         In half-widths of the public range.
     account : Account
         Nothing but pure draws so far; what is left of epsilon is spent.
@@ -194,7 +144,7 @@ class FeaturesRun:
         How many users are present, as far as is known.
     """
 
-    users: VectorUsers
+    users: PeopleVectors
     account: Account
     size: Size
 
@@ -305,6 +255,16 @@ def _likely_pull(end: float, width: float, told: float) -> float:
     """Return how far clipping at an end is likely to pull the mean, by users x epsilon."""
     steep = _STEEP / math.log(max(told, math.e)) ** 3
     return (steep + _HEAVY * min(end / width, _LONGEST)) * end / told
+
+
+@dataclass(frozen=True)
+class _Negative:
+    """Minus a distance of each user; NaN if absent."""
+
+    distance: OfUsers
+
+    def __call__(self, users: WeightedUsers) -> NDArray[np.float64]:
+        return np.asarray(-self.distance(users))
 
 
 @dataclass(frozen=True)

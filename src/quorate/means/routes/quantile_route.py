@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate.accounting.calibrate import split_epsilon
 from quorate.estimators import Route
@@ -77,16 +78,12 @@ class QuantileRun(PureRun):
             epsilon=for_median,
             relation=self.relation,
         ).release(values, account=self.account)
-        # Distances on a logarithmic scale: 0 is the finest, 40 the whole width.
-        with np.errstate(divide="ignore"):
-            power = np.ceil(np.log2(np.abs(values - median) / (2.0 * half))) + _HALVINGS
-        power = np.clip(power, 0, _HALVINGS).astype(np.int64)
         found = PrivateQuantile(
             domain=(0, _HALVINGS),
             quantile=_INNER_SHARE,
             epsilon=for_distance,
             relation=self.relation,
-        ).release(power, account=self.account)
+        ).release(values.map(_Halvings(median, half)), account=self.account)
         widen = ways.widening(users=size.number, epsilon=for_mean)
         radius = min(1.0, widen * 2.0 ** (found - _HALVINGS)) * 2.0 * half
         interval = Interval(median - radius, median + radius)
@@ -97,3 +94,16 @@ class QuantileRun(PureRun):
         only = slice(column, column + 1)
         answer = self.noisy_mean(only, interval, for_mean, size)
         return float(answer.mean[0]), float(answer.noise[0]), float(answer.along[0]), radius
+
+
+@dataclass(frozen=True)
+class _Halvings:
+    """Distances from a median on a logarithmic scale: 0 is the finest, 40 the whole width."""
+
+    median: float
+    half: float
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        with np.errstate(divide="ignore"):
+            power = np.ceil(np.log2(np.abs(values - self.median) / (2.0 * self.half))) + _HALVINGS
+        return np.asarray(np.clip(power, 0, _HALVINGS), dtype=np.int64)

@@ -24,12 +24,11 @@ from quorate.means.routes.budget_split import (
     SPREAD_RATIO,
     Setting,
 )
-from quorate.means.weighted_users import VectorUsers
+from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.sums import NoisySearch, looks_needed
 
 __all__ = [
     "FinalRadius",
-    "disjoint_pairs",
     "find_final_radius",
     "find_spread",
     "radius_candidates",
@@ -37,20 +36,10 @@ __all__ = [
     "spread_candidates",
 ]
 
-# More pairs than this make no visible difference to a median.
-_MAX_PAIRS = 2**15
+# Pairs of more users than this make no visible difference to a median.
+MOST_PAIRED = 2**16
 # From half the distance found to one user's spread: a median pair is a little closer than typical.
 _TYPICAL = 1.05
-
-
-def disjoint_pairs(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return pairs of places, as random as their order, such that nobody is in two of them.
-
-    >>> disjoint_pairs(np.array([3, 0, 4, 1, 2])).tolist()
-    [[3, 0], [4, 1]]
-    """
-    pairs = min(len(order) // 2, _MAX_PAIRS)
-    return np.ascontiguousarray(order[: 2 * pairs].reshape(pairs, 2), dtype=np.int64)
 
 
 def spread_candidates(reach: float) -> NDArray[np.float64]:
@@ -74,7 +63,7 @@ def smallest_spread(reach: float) -> float:
 
 
 def find_spread(
-    users: VectorUsers,
+    users: PeopleVectors,
     *,
     reach: float,
     account: Account,
@@ -83,32 +72,23 @@ def find_spread(
 ) -> float:
     """Release how far a typical user lies from the centre, paying ``square``.
 
-    The pairs are drawn anew in every call, from a secret of the noise source. A seed that the
-    caller knows would not be enough. Users stand in the order of their keys, so a person who is
-    replaced by one with another id shifts the places of others, and known pairs of *places* would
-    pair other people. Uniformly random pairs are the same for every order: let sigma move the
-    places of D to those of its neighbour D', everybody who stays to their own new place and the
-    replaced person to the replacement's. If pi are uniformly random pairs for D then sigma(pi) are
-    for D', and the two pair the same people, except in the one pair of the replaced person. So a
-    count changes by at most 1 for each pi, and averages over pi of outputs that are close for each
-    pi are as close.
+    The pairs are drawn anew in every call, from a secret of the noise source; see
+    :mod:`quorate.accounting.secret_pairs`.
     """
     if relation is not Relation.REPLACE:
         raise ParameterError(
             "A spread from pairs needs Relation.REPLACE: when somebody joins, everybody may get "
             "another partner. Use shrink_by_measuring."
         )
-    pairs = disjoint_pairs(account.secret_order(users.n_users))
     candidates = spread_candidates(reach)
     looks = looks_needed(candidates.size)
     search = NoisySearch(
         thresholds=candidates,
-        target=len(pairs) / 2,
+        target=min(users.n_users, MOST_PAIRED) // 2 / 2,
         noise_multiplier=account.multiplier(square, count=looks),
     )
-    return _TYPICAL * float(
-        candidates[search.release(users.pair_distances(pairs), account=account)]
-    )
+    distances = users.pair_distances(account, most=MOST_PAIRED)
+    return _TYPICAL * float(candidates[search.release(distances, account=account)])
 
 
 def radius_candidates(expected: float, reach: float) -> NDArray[np.float64]:
@@ -137,7 +117,7 @@ class FinalRadius:
 
 
 def find_final_radius(
-    users: VectorUsers,
+    users: PeopleVectors,
     centre: NDArray[np.float64],
     *,
     setting: Setting,
@@ -167,6 +147,6 @@ def find_final_radius(
         noise_multiplier=multiplier,
         relation=relation,
     )
-    counts = users.count_within(search.thresholds, centre, relation)
+    counts = users.count_within(search.thresholds, centre)
     found = search.release_counts(counts, account=account)
     return FinalRadius(float(candidates[found]), cut)

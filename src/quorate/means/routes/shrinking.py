@@ -20,25 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.sealed import Sealed
 from quorate.grid import Ball, Bound, Grid
 from quorate.guarantees import Relation
-from quorate.means.present_mean import ROUNDING, OrAbsent, hardly_anybody, marked, present_users
+from quorate.means.present_mean import ROUNDING, hardly_anybody, marked, present_users
 from quorate.means.routes.budget_split import Setting, ShrinkPlan
 from quorate.means.routes.radius import find_final_radius
-from quorate.means.weighted_users import VectorUsers, WeightedUsers
+from quorate.means.weighted_users import PeopleVectors, WeightedUsers
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
 
 __all__ = [
     "ClippedMean",
     "NoisyMean",
     "clipped_mean",
+    "clipped_total",
     "gaussian_vote",
     "shrink",
     "total_and_absent",
 ]
-
-# A megabyte of floats.
-_BLOCK = 2**17
 
 
 @dataclass(frozen=True)
@@ -75,35 +75,57 @@ def gaussian_vote(bound: Bound) -> float:
     return math.sqrt(room) * (1.0 - ROUNDING)
 
 
-def total_and_absent(
-    users: VectorUsers,
+def clipped_total(
+    users: PeopleVectors,
     centre: NDArray[np.float64],
     radius: float,
     *,
     noise_multiplier: float = 1.0,
-) -> tuple[Grid, NDArray[np.int64]]:
+) -> tuple[Grid, Sealed]:
+    """Return the sum of weighted offsets from ``centre``, each clipped to ``radius``.
+
+    An absent user has no offset.
+    """
+    bound = Ball(radius, centre=np.zeros(users.dimension) if users.weighted else centre)
+    grid = _grid(bound, users, noise_multiplier)
+    return grid, users.total(_Weighted(centre), grid)
+
+
+def total_and_absent(
+    users: PeopleVectors,
+    centre: NDArray[np.float64],
+    radius: float,
+    *,
+    noise_multiplier: float = 1.0,
+) -> tuple[Grid, Sealed]:
     """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
 
-    For replacement, at the same cost as :meth:`VectorUsers.clipped_total`.
+    For replacement, at the same cost as :func:`clipped_total`.
     """
     ball = Ball(radius, centre=centre)
-    bound = OrAbsent(ball, gaussian_vote(ball))
+    grid = _grid(OrAbsent(ball, gaussian_vote(ball)), users, noise_multiplier)
+    return grid, users.total(_marked_vectors, grid)
+
+
+def _grid(bound: Bound, users: PeopleVectors, noise_multiplier: float) -> Grid:
     noise = noise_multiplier * bound.l2_diameter
-    grid = fitting_grid(bound, n_users=users.n_users, relation=Relation.REPLACE, noise=noise)
-    return grid, grid.join(users.add_up(lambda part: _marked_halves(part, grid)))
+    return fitting_grid(bound, n_users=users.size_bound, relation=users.relation, noise=noise)
 
 
-def _marked_halves(users: WeightedUsers, grid: Grid) -> NDArray[np.int64]:
-    """Return the sum of offsets and of the votes of absent users on ``grid``."""
-    totals = np.zeros((2, grid.bound.dimension), dtype=np.int64)
-    size = max(1, _BLOCK // users.dimension)
-    for start in range(0, users.n_users, size):
-        totals += grid.encode_halves(marked(users.vectors[start : start + size]))
-    return totals
+@dataclass(frozen=True)
+class _Weighted:
+    centre: NDArray[np.float64]
+
+    def __call__(self, users: WeightedUsers) -> NDArray[np.float64]:
+        return users.offsets(self.centre)
+
+
+def _marked_vectors(users: WeightedUsers) -> NDArray[np.float64]:
+    return marked(users.vectors)
 
 
 def clipped_mean(
-    users: VectorUsers,
+    users: PeopleVectors,
     centre: NDArray[np.float64],
     *,
     account: Account,
@@ -122,9 +144,7 @@ def clipped_mean(
     if not users.weighted and relation is Relation.REPLACE:
         grid, totals = total_and_absent(users, centre, radius, noise_multiplier=noise_multiplier)
     else:
-        grid, totals = users.clipped_total(
-            centre, radius, relation, noise_multiplier=noise_multiplier
-        )
+        grid, totals = clipped_total(users, centre, radius, noise_multiplier=noise_multiplier)
     mechanism = GaussianSum(grid=grid, noise_multiplier=noise_multiplier, relation=relation)
     noise = mechanism.standard_error
     moved = mechanism.release(totals, count=0, account=account)
@@ -144,7 +164,7 @@ def clipped_mean(
 
 
 def shrink(
-    users: VectorUsers,
+    users: PeopleVectors,
     centre: NDArray[np.float64],
     *,
     start: float,

@@ -397,8 +397,8 @@ class FloatQuantile:
 
     def release_between(
         self,
-        lower: NDArray[np.int64],
-        upper: NDArray[np.int64],
+        lower: SealedRows | NDArray[np.int64],
+        upper: SealedRows | NDArray[np.int64],
         *,
         account: Account | None = None,
     ) -> int:

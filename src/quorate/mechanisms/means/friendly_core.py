@@ -23,12 +23,26 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, root_up
 from quorate.accounting.account import Account
-from quorate.core.claims import claimed
 from quorate.core.moves import Moves
-from quorate.exceptions import ParameterError
+from quorate.core.sealed import (
+    Closed,
+    Sealed,
+    SealedRows,
+    check_rows,
+    opened_rows,
+    seal,
+)
+from quorate.exceptions import ParameterError, SealedError
 from quorate.guarantees import DISCRETENESS, Approximate, Composed, Event, Gaussian, Relation
 
-__all__ = ["CoreMean", "CoreTest", "IntegerUsers", "friends_within", "unfriendly_distance"]
+__all__ = [
+    "CoreMean",
+    "CoreTest",
+    "Friends",
+    "IntegerUsers",
+    "friends_within",
+    "unfriendly_distance",
+]
 
 # Integers up to here are exact as floats.
 _EXACT = 2.0**53
@@ -119,6 +133,77 @@ def unfriendly_distance(friends: NDArray[np.int64], *, top: int, few: int) -> in
     return int(kept[-1]) if kept.size else -1
 
 
+class Friends(Closed):
+    """Users on a grid, and how many each of them has within one radius; nobody outside reads them.
+
+    One user moves everybody's number of friends, so these are no rows of which each user owns one:
+    only a test and a mean of the core, whose proof says what they tell, see them.
+
+    Examples
+    --------
+    >>> from quorate.core.sealed import seal_rows
+    >>> rows = seal_rows(np.zeros((1000, 2)), Relation.REPLACE)
+    >>> (friends,) = Friends.within((1.0,), rows, reach=4.0, step=0.25)
+    >>> CoreTest(top=800, few=100, noise_multiplier=5.0, delta=1e-7).release(friends)
+    True
+    """
+
+    __slots__ = ("__counts", "__passed", "__users", "among", "radius", "step")
+    _how = "Give it to a CoreTest and, if that passes, to a CoreMean."
+
+    def __init__(
+        self,
+        users: IntegerUsers,
+        counts: NDArray[np.int64],
+        *,
+        radius: float,
+        among: object | None = None,
+    ) -> None:
+        self.__users, self.__counts = users, counts
+        self.__passed: set[tuple[int, int]] = set()
+        self.radius, self.step, self.among = radius, users.step, among
+
+    @classmethod
+    def within(
+        cls, radii: tuple[float, ...], rows: SealedRows, *, reach: float, step: float
+    ) -> list[Friends]:
+        """Round one vector a user, cut to ``reach``, to the grid; count friends for each radius."""
+        check_rows(rows, Relation.REPLACE)
+        if rows.paired:
+            raise SealedError("Expected one row a user, got one a pair.")
+        users = IntegerUsers.rounded(opened_rows(rows), radius=reach, step=step)
+        counts = friends_within(users, radii)
+        return [
+            cls(users, each, radius=radius, among=rows.among)
+            for radius, each in zip(radii, counts, strict=True)
+        ]
+
+    def distance(self, *, top: int, few: int) -> Sealed:
+        """Return :func:`unfriendly_distance`, which one user moves by at most 1."""
+        found = unfriendly_distance(self.__counts, top=top, few=few)
+        return seal([found], Moves.of_counts(1), Relation.REPLACE, self.among)
+
+    def _passed(self, top: int, few: int) -> None:
+        self.__passed.add((top, few))
+
+    def mean(self, core: CoreMean) -> Sealed:
+        """Return the mean of the core, which moves as ``core`` proves: after a passed test."""
+        if (core.top, core.few) not in self.__passed or (core.radius, core.step) != (
+            self.radius,
+            self.step,
+        ):
+            raise SealedError(
+                "The mean of a core is released after a test of the same users, radius and "
+                "numbers of friends has passed, and not otherwise."
+            )
+        if len(self.__counts) != core.n_users:
+            raise ParameterError(f"Expected {core.n_users} users, got another number.")
+        return core.sealed(core.rounded_mean(self.__users, self.__counts), self.among)
+
+    def __repr__(self) -> str:
+        return f"Friends(radius={self.radius!r})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoreTest:
     r"""Test whether almost all users have many friends, so that the core may be averaged.
@@ -164,7 +249,7 @@ class CoreTest:
     Examples
     --------
     >>> test = CoreTest(top=700, few=150, noise_multiplier=5.0, delta=1e-7)
-    >>> test.release(np.full(1000, 990)), test.release(np.full(1000, 600))
+    >>> test.release_values(np.full(1000, 990)), test.release_values(np.full(1000, 600))
     (True, False)
     """
 
@@ -204,13 +289,22 @@ class CoreTest:
         """Noisy distance from which on the test passes."""
         return passing_threshold(self.sigma, self.delta)
 
-    def release(self, friends: NDArray[np.int64], *, account: Account | None = None) -> bool:
+    def release(self, friends: Friends, *, account: Account | None = None) -> bool:
         """Return whether the noisy distance reaches the threshold."""
+        passed = self._release(friends.distance(top=self.top, few=self.few), account)
+        if passed:
+            friends._passed(self.top, self.few)
+        return passed
+
+    def release_values(self, friends: NDArray[np.int64], *, account: Account | None = None) -> bool:
+        """Return the same for numbers of friends of one's own."""
         distance = unfriendly_distance(friends, top=self.top, few=self.few)
+        return self._release(seal([distance], Moves.of_counts(1), self.relation), account)
+
+    def _release(self, distance: Sealed, account: Account | None) -> bool:
         paying = Account.of_release(account, self)
         paying.pay(Approximate(0.0, self.delta))
-        sealed = claimed([distance], Moves.of_counts(1), self.relation)
-        return bool(paying.gaussian(sealed, sigma=self.sigma)[0] >= self.threshold)
+        return bool(paying.gaussian(distance, sigma=self.sigma)[0] >= self.threshold)
 
     def needed(self, beta: float) -> int:
         """Return the distance at which the test passes with probability ``1 - beta``."""
@@ -282,7 +376,8 @@ class CoreMean:
     >>> users = IntegerUsers(np.full((1000, 2), 40.0), step=0.25)
     >>> core = CoreMean(n_users=1000, dimension=2, radius=1.0, step=0.25, top=800, few=100,
     ...                 noise_multiplier=5.0)
-    >>> bool(np.all(abs(core.release(users, friends_within(users, (1.0,))[0]) - 10.0) < 0.5))
+    >>> friends = friends_within(users, (1.0,))[0]
+    >>> bool(np.all(abs(core.release_values(users, friends) - 10.0) < 0.5))
     True
     """
 
@@ -341,19 +436,29 @@ class CoreMean:
         """Standard deviation of the noise in each coordinate."""
         return self.sigma * self.step / _FINENESS
 
-    def release(
+    def release(self, friends: Friends, *, account: Account | None = None) -> NDArray[np.float64]:
+        """Return the noisy mean of the core, as an offset in the units of the data."""
+        return self._release(friends.mean(self), account)
+
+    def release_values(
         self,
         users: IntegerUsers,
         friends: NDArray[np.int64],
         *,
         account: Account | None = None,
     ) -> NDArray[np.float64]:
-        """Return the noisy mean of the core, as an offset in the units of the data."""
-        reach = exact(self.sensitivity)
-        moves = Moves(self.dimension * reach, reach**2, reach, 2 * reach)
-        mean = claimed(self.rounded_mean(users, friends), moves, self.relation)
+        """Return the same for users of one's own, of whom the caller knows that they are close."""
+        return self._release(self.sealed(self.rounded_mean(users, friends)), account)
+
+    def _release(self, mean: Sealed, account: Account | None) -> NDArray[np.float64]:
         noisy = Account.of_release(account, self).gaussian(mean, sigma=self.sigma)
         return np.asarray(noisy * (self.step / _FINENESS), dtype=np.float64)
+
+    def sealed(self, mean: NDArray[np.int64], among: object | None = None) -> Sealed:
+        """Seal a mean of the core, which one user moves by at most the sensitivity."""
+        reach = exact(self.sensitivity)
+        moves = Moves(self.dimension * reach, reach**2, reach, 2 * reach)
+        return seal(mean, moves, self.relation, among)
 
     def rounded_mean(self, users: IntegerUsers, friends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the core's mean in units of ``step / 256``; an empty core has the mean 0."""

@@ -1,7 +1,7 @@
 """Gradients whose clip is adapted on the way, at no cost: the release for few users.
 
 A search for a radius costs a part of the budget that few users do not have. Here each user's
-clipped gradient carries its lift (:mod:`quorate.means.routes.lifted_ball`), which one user moves no
+clipped gradient carries its lift (:mod:`quorate.core.bounds.lifted_ball`), which one user moves no
 farther than the gradient alone: every step also shows how the clip sits, and the next radius
 follows from that.
 """
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.routes.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
 from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.losses import Loss

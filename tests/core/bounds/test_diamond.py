@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.core.bounds.diamond import Diamond
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
-from quorate.means.routes.diamond import Diamond
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.core.bounds.lifted_ball import LiftedBall, lift
 from quorate.grid import Ball, Grid
 from quorate.guarantees import Relation
 from quorate.means.present_mean import OrAbsent, marked
-from quorate.means.routes.lifted_ball import LiftedBall, lift
 from quorate.means.routes.shrinking import gaussian_vote
 
 COORDINATE = st.floats(-3.0, 3.0) | st.sampled_from([1e308, -1e308, math.nan, math.inf, 1.0, -1.0])
@@ -86,3 +86,12 @@ class TestLift:
         assert np.all(np.diff(heights) < 0)
         assert heights[0] == pytest.approx(math.sqrt(3.0))
         assert heights[-1] == 0.0
+
+
+@pytest.mark.parametrize("cone", [False, True])
+def test_nobody_adds_nothing_where_the_place_of_the_lift_says_so(cone):
+    bound = LiftedBall(1.0, centre=[0.5, 0.0], cone=cone)
+    rows = np.array([[0.5, 0.0, 0.0], [np.nan, np.nan, np.nan], [9.0, 9.0, np.nan]])
+    found = bound.clip(rows)
+    assert found[0, -1] > 0.9
+    assert not found[1:].any()

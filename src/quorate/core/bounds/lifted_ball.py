@@ -58,7 +58,8 @@ def lift(distance: NDArray[np.float64], *, cone: bool = False) -> NDArray[np.flo
 class LiftedBall(Bound):
     """A vector at L2 distance at most ``radius`` from ``centre``, and its lift.
 
-    Rows have one more column than the centre, which is not looked at: the lift takes its place.
+    Rows have one more column than the centre, in whose place comes the lift. NaN there says that
+    nobody is here, who adds nothing: 0 is in K.
     A ``cone`` is lower, and free under add/remove too.
 
     Examples
@@ -95,6 +96,7 @@ class LiftedBall(Bound):
         below = np.maximum(radius - norm, 0.0)
         root = below if self.cone else np.sqrt(below * (3.0 * radius + norm))
         out[:, -1] = root * (1.0 - 2.0**-48)
+        out[np.isnan(values[:, -1])] = 0.0
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
         """Return the integer parts of the largest changes, in steps."""
