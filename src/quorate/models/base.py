@@ -1,4 +1,4 @@
-"""What all linear models share: bounds, budget, geometry, descent, and the way back."""
+"""What all linear models share: bounds, budget, geometry, descent, and rescaling."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _LastFit:
-    """What a warm start goes on from: released coefficients and what they promised."""
+    """The state of a warm start: released coefficients and their guarantee."""
 
     weights: Vector
     offsets: Vector
@@ -150,7 +150,7 @@ class LinearModel(MayBeConstant):
         return targets
 
     def _unit(self) -> float:
-        """Return how many units of the target are one of the descent."""
+        """Return the scale of the target in the descent."""
         return 1.0
 
     def _check_parameters(self) -> None:

@@ -1,4 +1,4 @@
-"""One last question after a descent: how far to go on the way from a constant to the model.
+"""Shrink the model towards the intercept, using one private line-search statistic.
 
 Noise makes coefficients too long, and with little signal they may be worse than none at all. What
 the steps released cannot tell, because the same noise is in the coefficients. So a small part of
@@ -74,7 +74,7 @@ _LEAST_SHOWN = 0.05
 
 
 def look_share(*, signal: float, records: float = 10.0) -> float:
-    """Return which part of the account is kept, by n mu and the records of a typical user.
+    """Return the share of the budget reserved for the line search.
 
     With many of them users' slopes differ little, and are cut early.
 
@@ -87,7 +87,7 @@ def look_share(*, signal: float, records: float = 10.0) -> float:
 
 @dataclass(frozen=True)
 class Reach:
-    """The part of the way to go, 0 for the constant, and the standard deviation of its noise."""
+    """A step length from the intercept (0) to the model (1), and the standard error of it."""
 
     part: float
     error: float
@@ -95,7 +95,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class LastLook:
-    """What is kept for the last question: ``run`` has the whole account, the descent a part.
+    """The budget reserved for the line search; ``run`` holds the whole account.
 
     ``records`` are those of a typical user, as far as they are known.
     """
@@ -136,7 +136,7 @@ class LastLook:
         steepest: float | None,
         shown: float,
     ) -> Reach:
-        """Ask the users and say how far to go.
+        """Release the slopes and return the step length.
 
         ``data`` are the users of the run as ``loss`` sees them. ``constant`` and ``model`` are its
         parameters, ``radius`` the last clip of its gradients, ``steepest`` the slope of a record at
@@ -198,7 +198,7 @@ class LastLook:
 def reach_of(
     end: float, risen: float, *, noise: float, top: float, shown: float, clipped: bool
 ) -> Reach:
-    """Return how far to go from a noisy slope at the ``end`` and how much it has ``risen``.
+    """Return the step length from the noisy slope at the ``end`` and its increase ``risen``.
 
     The slope is in units of its limit and has standard deviation ``noise``; the rise is in units of
     its own, ``top`` times the other, with half the noise. Both are weighed against what is known
@@ -234,13 +234,13 @@ def _fallen(evidence: float, half: float, speed: float) -> float:
 
 
 def _weighed(value: float, noise: float, *, before: float, differ: float) -> tuple[float, float]:
-    """Return the best guess from a noisy number and what was known before, and its deviation."""
+    """Return the posterior mean and standard deviation of a noisy number with a normal prior."""
     weight = differ**2 / (differ**2 + noise**2)
     return weight * value + (1.0 - weight) * before, math.sqrt(weight) * noise
 
 
 def shortened_noise(noise: Vector | str, way: Vector, reach: Reach) -> Vector | str:
-    """Return the covariance of parameters that go only a part of the ``way``.
+    """Return the covariance of parameters that are shrunk by the step length ``way``.
 
     >>> shortened_noise(np.eye(1), np.array([2.0]), Reach(0.5, 0.1))
     array([[0.29]])
@@ -273,7 +273,7 @@ def evidence_of(
 
 @dataclass(frozen=True)
 class _SlopesAlong:
-    """Each user's slope at the end of the way and how much it rises, both within [-1, 1]."""
+    """Each user's slope at the end of the line and its increase, both within [-1, 1]."""
 
     loss: WhitenedLoss
     constant: Vector

@@ -1,4 +1,4 @@
-r"""How far coefficients are from those of everybody like these people: sampling, paid for.
+r"""Standard errors of coefficients that include sampling, estimated privately.
 
 ``error_`` of a model states what the noise of privacy did, at no cost. Other people would have
 answered differently, too; how much that moves coefficients is a question about people, so it has a
@@ -53,7 +53,7 @@ _FLATTEST = 1e-3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SamplingError:
-    """What sampling does to coefficients, and what it and noise do together.
+    """Standard errors of coefficients: by sampling, and by sampling and noise together.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class SamplingError:
     guarantee: Guarantee
 
     def of_rows(self, rows: Any) -> Vector:
-        """Return the standard error of what is added up for each row, by sampling alone."""
+        """Return the sampling standard error of the linear predictor of each row."""
         held = np.column_stack([np.asarray(rows, dtype=np.float64), np.ones(len(rows))])
         squares = ((held @ self.covariance) * held).sum(axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
@@ -154,7 +154,7 @@ class _Asker(UserEstimator):
         self.random_state = random_state
 
     def ask(self, X: Any, y: Any, users: Any) -> SamplingError:
-        """Release the sandwich."""
+        """Release the sandwich covariance estimate."""
         is_label = isinstance(self.model, LogisticRegression)
         self._check(is_label=is_label)
         X = self.model._as_numbers(X)
@@ -293,7 +293,7 @@ def _inverse(matrix: Vector) -> Vector:
 
 
 def _turn(noise: Vector) -> Vector:
-    """Return coordinates in which records are about as long in all directions.
+    """Return coordinates in which records have about the same length in all directions.
 
     Noise moves coefficients most in directions in which records are short. The length of a record
     in the middle of all is 1.

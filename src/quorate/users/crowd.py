@@ -1,4 +1,4 @@
-"""What an estimator may ask of whole users, wherever they lie: one bounded contribution each.
+"""The queries that estimators may make: one bounded contribution of each user.
 
 A crowd is n users in parts; a part holds whole users, each with their records in the order of the
 source. The parts may lie in this process, in files, or on other machines. What leaves a part are
@@ -233,7 +233,7 @@ def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[
 
 
 def people_told(X: Any, users: Any) -> int | None:
-    """Return the number of users if it is known without reading a record, else None.
+    """Return the number of users if it is known without reading records, else None.
 
     For what may be refused for free where this number is public.
 

@@ -125,7 +125,7 @@ class UserData(TableSources, Crowd):
     def _derived(
         self, store: RecordStore, offsets: NDArray[np.int64], keys: NDArray[np.uint64]
     ) -> Self:
-        """Return other records under the same description."""
+        """Return a copy with other records and the same columns."""
         made = UserData.__new__(UserData)._set(store, offsets, keys, self._unit, self._names)
         return cast("Self", made)
 
@@ -191,7 +191,7 @@ class UserData(TableSources, Crowd):
         names: tuple[str, ...] | None,
         marks: NDArray[np.int64] | None = None,
     ) -> UserData:
-        """Return the users of rows with missing values; who holds nothing else keeps a place."""
+        """Group rows that may have missing values; users without other rows are kept."""
         if marks is None:
             rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
             return numbered_users(rows, targets, codes, groups.keys, unit, names)
@@ -300,7 +300,7 @@ class UserData(TableSources, Crowd):
         return self._by_user().sums(self._offsets, rows, factors)
 
     def order_of_addition(self) -> NDArray[Any]:
-        """Return the rows of ``X``, user by user, in an order that no arrival can change."""
+        """Return the rows of ``X`` by user, in an order that does not depend on the input order."""
         return self._by_user().order(self._offsets)
 
     def user_means(self) -> NDArray[np.float64]:
@@ -309,18 +309,18 @@ class UserData(TableSources, Crowd):
             return self.user_sums() / self.record_counts()[:, None]
 
     def with_records(self, places: NDArray[Any], counts: NDArray[np.int64]) -> Self:
-        """Return the same users with the records at these places of ``X``, so many each."""
+        """Return the same users with the rows of ``X`` at these indices."""
         store = self._store.gather(places, n_users=self.n_users)
         return self._derived(store, offsets_of(counts), self._keys)
 
     def with_plain_zeros(self) -> Self:
-        """Return the same records, in which no zero has a sign."""
+        """Return the same records with -0.0 replaced by 0.0."""
         rows, targets = without_signs_of_zero(self.X), self.y
         targets = None if targets is None else without_signs_of_zero(targets)
         return self._derived(self._ordered().changed(rows, targets), self._offsets, self._keys)
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
-        """Return what ``work`` makes of all users: they are one part."""
+        """Return ``[work(self)]``: in memory all users are one part."""
         return [work(self) if each is None else work(self, *arguments_of(each)[0])]
 
     def derive(
@@ -330,7 +330,7 @@ class UserData(TableSources, Crowd):
         *,
         keep: bool = False,
     ) -> Self:
-        """Return what ``change`` makes of the users, now and here."""
+        """Return ``change(self)``, computed at once."""
         del keep
         (changed,) = self.map(change, each)
         return cast("Self", changed)
@@ -440,7 +440,7 @@ class UserData(TableSources, Crowd):
         )
 
     def _by_user(self) -> RecordStore:
-        """Return the records user by user; it may be that they are not put in their places yet."""
+        """Return the records sorted by user; the copy may still be deferred."""
         return self._ordered() if self._store.codes is not None else self._store
 
     def _ordered(self) -> RecordStore:

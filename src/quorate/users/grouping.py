@@ -1,4 +1,4 @@
-"""Whose record is it: ids become small integers, without a loop over records.
+"""Map user ids to small integers, without a loop over records.
 
 Ids may be integers, text, bytes or dates, in one column or in several ("person x day"). The dtype
 of a column is its schema and hence public: floats and truth values are refused by dtype. What
@@ -151,7 +151,7 @@ def ranges(starts: Places, counts: Places) -> Places:
 
 
 def index_type(size: int) -> type[np.signedinteger[Any]]:
-    """Return the narrowest type of the places of so many things.
+    """Return the smallest integer type that can index so many items.
 
     >>> index_type(7).__name__, index_type(2**31).__name__
     ('int32', 'int64')

@@ -1,4 +1,4 @@
-"""Seats for the people of a table: as quick as numbers that people have already.
+"""Array indices for the users of a table, without sorting where ids are dense integers.
 
 Numbers in the order of the ids (:mod:`quorate.users.grouping`) take two passes over all records.
 If ids are integers that lie close together, they are used as array indices (*seats*) directly; some

@@ -81,7 +81,7 @@ class PlanTask(ABC):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
+        """Assumptions behind the figures that the caller did not state."""
         return ()
 
     @property
@@ -103,10 +103,10 @@ class PlanTask(ABC):
 
     @abstractmethod
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return without how many users no method succeeds."""
+        """Return a lower bound on the number of users of any method."""
 
     def two_crowds(self, epsilon: float) -> PublishedBound:
-        """Return the floor for two crowds that have nothing in common, whatever is asked of them.
+        """Return the lower bound from two populations with disjoint supports, for any task.
 
         >>> from quorate.planning.tasks.everyday import CountTask
         >>> CountTask().two_crowds(1.0).holds
@@ -153,7 +153,7 @@ class PlanTask(ABC):
         )
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return further theorems about users without whom nobody succeeds.
+        """Return further lower bounds on the number of users.
 
         Observation 28 of Ghazi et al. (2023): m single records make a user.
         """
@@ -186,7 +186,7 @@ class PlanTask(ABC):
         return self._variants[records, delta]
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return the error of simpler ways, by name."""
+        """Return the error of simpler methods, by name."""
         if self.records == 1:
             return {}
         simple: dict[str, ErrorModel] = {
@@ -198,7 +198,7 @@ class PlanTask(ABC):
         return simple
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding single records so well that all of a user's are hidden.
+        """Return the error of group privacy: single records are hidden so well that all are.
 
         n users of m records become n m users of one record with the privacy of
         :func:`~quorate.planning.limits.group_privacy`.
@@ -270,7 +270,7 @@ class PeopleTask(PlanTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
+        """Assumptions behind the figures that the caller did not state."""
         if self.between is not None:
             return ()
         return (
@@ -302,5 +302,5 @@ class LearningTask(PeopleTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
+        """Assumptions behind the figures that the caller did not state."""
         return () if self.alike else super().assumptions

@@ -160,7 +160,7 @@ class ConceptTask(RuleTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return without how many users no learner succeeds on the hardest data."""
+        """Return a lower bound on the number of users, for the hardest data."""
         if self.size == 1:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="there is nothing to learn"

@@ -46,18 +46,18 @@ class CountTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """Half of all people, whoever they are."""
+        """Half of all people."""
         return 0.5
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return what the noise does not exceed; people are counted, not drawn."""
+        """Return a bound on the noise; there is no sampling error, because people are counted."""
         mechanism = NoisyCount(epsilon=epsilon, relation=self.relation)
         return min(
             self.largest_error, max(_EXACT_BELOW, float(mechanism.error_bound(self.beta))) / users
         )
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only way there is."""
+        """Return the only algorithm there is."""
         del users, epsilon
         return "laplace", "every person counts once."
 

@@ -86,7 +86,7 @@ class SmallestErrorTask(_ProvedTask):
         return search.users_needed(epsilon=epsilon, beta=self.beta, size=self.size)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only way there is."""
+        """Return the only algorithm there is."""
         del users, epsilon
         return "binary_search", "private comparisons halve the interval of possible errors."
 

@@ -137,7 +137,7 @@ class MeanTask(PeopleTask):
 
     @property
     def largest_error(self) -> float:
-        """The answer is a corner, the mean the opposite one."""
+        """The answer is one corner of the range, the mean the opposite one."""
         return 2.0 * self.half_width * math.sqrt(self.dimension)
 
     @property
@@ -165,7 +165,7 @@ class MeanTask(PeopleTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
+        """Assumptions behind the figures that the caller did not state."""
         return super().assumptions if self.heterogeneity is None else ()
 
     @property
@@ -204,7 +204,7 @@ class MeanTask(PeopleTask):
         return _mu(epsilon, self.delta - kept) if self.delta else 0.0
 
     def _first(self, users: int, epsilon: float) -> str:
-        """Return the way that the estimator begins with."""
+        """Return the algorithm that the estimator starts with."""
         mu = self._mu(epsilon)
         return first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu).name
 
@@ -303,7 +303,7 @@ class MeanTask(PeopleTask):
         return self._laplace(users, self._diameter * radius / (each * users))
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding single records so well that all of a user's are hidden."""
+        """Return the error of group privacy: single records are hidden so well that all are."""
         return self._of_people(users, super().group_error(users, epsilon))
 
     def item_to_user_error(self, users: int, epsilon: float) -> float:
@@ -318,7 +318,7 @@ class MeanTask(PeopleTask):
         return min(math.sqrt(error**2 + sampling), self.largest_error)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return the error of simpler ways, by name."""
+        """Return the error of simpler methods, by name."""
         return {**super().baselines(), "clip to range": self.clip_error}
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:

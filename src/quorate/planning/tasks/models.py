@@ -309,7 +309,7 @@ class LinearTask(ModelTask):
 
     @property
     def largest_error(self) -> float:
-        """Coefficients of length one are ignored."""
+        """The loss of ignoring coefficients of length one."""
         return 0.5
 
     def divergence(self, error: float) -> float:
@@ -356,7 +356,7 @@ class LogisticTask(ModelTask):
 
     @property
     def largest_error(self) -> float:
-        """A coin's loss."""
+        """The log-loss of a fair coin."""
         return math.log(2.0)
 
     def divergence(self, error: float) -> float:

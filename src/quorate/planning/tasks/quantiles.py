@@ -127,7 +127,7 @@ class QuantilesTask(MedianTask):
 
     @property
     def largest_error(self) -> float:
-        """Everybody on one side of the last quantile."""
+        """All users lie on one side of the last quantile."""
         return max(self.levels)
 
     @property

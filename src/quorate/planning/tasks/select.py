@@ -91,11 +91,11 @@ class SelectTask(LearningTask):
 
     @property
     def largest_error(self) -> float:
-        """Losses cannot differ by more."""
+        """The width of the public range of the loss."""
         return self.width
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess at which the chosen way sees a difference."""
+        """Return the excess loss that the chosen algorithm can detect."""
         if self.size == 1:
             return 0.0
         name = self._route(users, epsilon).name
@@ -125,7 +125,7 @@ class SelectTask(LearningTask):
         return _MAJORITY * self.deviation * math.sqrt(self.share_between)
 
     def _unavoidable(self, users: int) -> float:
-        """Return the excess below which two candidates cannot be distinguished even in the open.
+        """Return the excess loss that cannot be detected even without privacy.
 
         The two-valued differences of :meth:`lower`, whose divergence is at least twice the square
         of error / sqrt(scale^2 + error^2).

@@ -87,7 +87,7 @@ class _SpreadTask(PeopleTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the floor for two crowds that have nothing in common."""
+        """Return the lower bound from two populations with disjoint supports."""
         del error
         return self.two_crowds(epsilon)
 

@@ -284,7 +284,7 @@ class TableTask(HeldTask, PeopleTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
+        """Assumptions behind the figures that the caller did not state."""
         if self.between is not None:
             return ()
         return (
