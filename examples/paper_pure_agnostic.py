@@ -43,7 +43,7 @@ plt.title(
 )
 plt.xlabel("bits of the domain")
 plt.ylabel("mean excess over the best error")
-plt.legend()
+plt.legend(loc="center", bbox_to_anchor=(0.5, 0.71))
 plt.show()
 
 # %%

@@ -47,8 +47,8 @@ for size in SIZES:
         np.quantile([error(size, people, run) for run in range(RUNS)], 1 - BETA)
         for people in PEOPLE
     ]
-    told = ", ".join(f"{people}: {k:.3f}" for people, k in zip(PEOPLE, kept, strict=True))
-    print(f"{size:6d} cut-offs: {told}")
+    shown = ", ".join(f"{people}: {k:.3f}" for people, k in zip(PEOPLE, kept, strict=True))
+    print(f"{size:6d} cut-offs: {shown}")
     line = plt.loglog(PEOPLE, kept, "o-", label=f"{size} cut-offs")[0]
     bits = math.log(size + 1) + math.log(1 / BETA)
     theorem = [max(bits / (EPSILON * people), math.sqrt(bits / people)) for people in PEOPLE]
@@ -56,6 +56,8 @@ for size in SIZES:
 plt.title("Error that 9 of 10 private runs keep (dashed: Theorem 3.4, constant 1)", fontsize=10)
 plt.xlabel("people with one record each")
 plt.ylabel("error of the learned cut-off")
+plt.xticks(PEOPLE, PEOPLE)
+plt.minorticks_off()
 plt.legend()
 plt.show()
 
