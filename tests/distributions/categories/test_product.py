@@ -6,16 +6,20 @@ import math
 import numpy as np
 import pytest
 
+from crowds_of_shares import crowd_of
 from quorate.accounting import Ledger
 from quorate.accounting.compose import price
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import permute_and_flip_mass
 from quorate.distributions import ProductDistribution
+from quorate.distributions.categories.product import _Present
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
+from quorate.grid import Grid, Interval
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from sealing import total_of
 
 SIZES = (2, 4, 3)
 CATEGORIES = [list(range(k)) for k in SIZES]
@@ -244,3 +248,9 @@ def test_wrong_use_is_refused():
         ProductDistribution(1.0, categories=[[0, 1]] * 2, algorithm="gaussian").fit(
             X, users=range(4)
         )
+
+
+def test_whoever_holds_a_record_is_counted_once():
+    line = Interval(0.0, 1.0, centre=0.0)
+    crowd = crowd_of([[0.0], [], [1.0, 1.0, 0.0]])
+    assert total_of(crowd, _Present(line), Grid(line, 0.25)).tolist() == [8]
