@@ -41,6 +41,7 @@ BRANCHES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "A class, by a margin?": ("LinearSVC",),
         "A number?": ("LinearRegression",),
         "A number, with correlated features or outliers?": ("Ridge", "HuberRegression"),
+        "With your own neural network?": ("NeuralClassifier", "NeuralRegressor"),
         "Which settings of a model?": ("PrivateGridSearch",),
         "Which of several models that exist already?": ("LossSelector",),
     },

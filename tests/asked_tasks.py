@@ -22,6 +22,19 @@ ASKED = {
     "linear": {"target": "cost", "delta": 1e-6},
     "ridge": {"target": "cost", "delta": 1e-6},
     "huber": {"target": "cost", "delta": 1e-6},
+    "net": {
+        "features": ("dose",),
+        "limits": (Limit(0, 999),),
+        "target": "ill",
+        "classes": ("no", "yes"),
+        "delta": 1e-6,
+        "options": {"hidden": "2", "steps": "2"},
+    },
+    "net-number": {
+        "target": "cost",
+        "delta": 1e-6,
+        "options": {"hidden": "2", "steps": "2"},
+    },
 }
 ASKED["table"] = {
     "features": (),
@@ -30,7 +43,7 @@ ASKED["table"] = {
 }
 for _task in ("threshold", "logistic", "svc"):
     ASKED[_task]["target"] = "ill"
-for _task in ("linear", "ridge", "huber", "mean"):
+for _task in ("linear", "ridge", "huber", "mean", "net-number"):
     ASKED[_task]["limits"] = (Limit(0, 300),)
 
 

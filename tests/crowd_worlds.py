@@ -58,6 +58,7 @@ from quorate.models import (
     Ridge,
     minimize,
 )
+from quorate.nets import NeuralClassifier, NeuralRegressor
 from quorate.noise import SeededNoise, use_noise
 from quorate.queries.algorithms import ConjunctionQueries, DecisionListQueries
 from quorate.queries.local_masked_parity import LocalMaskedParity
@@ -293,6 +294,22 @@ ESTIMATORS = {
     "linear regression": (lambda: LinearRegression(9.0, target_bounds=(0.0, 1.0), **MODEL), None),
     "ridge": (lambda: Ridge(9.0, penalty=0.1, **(MODEL | REMOVE)), None),
     "huber": (lambda: HuberRegression(9.0, **(MODEL | {"records": "auto"})), None),
+    "network": (
+        lambda: NeuralClassifier(epsilon=9.0, bounds=4.0, hidden=2, steps=2, random_state=0),
+        None,
+    ),
+    "network, sampled": (
+        lambda: NeuralRegressor(
+            epsilon=9.0,
+            bounds=4.0,
+            target_bounds=(0.0, 1.0),
+            hidden=2,
+            steps=2,
+            batch_rate=0.5,
+            random_state=0,
+        ),
+        None,
+    ),
     "constant model": (lambda: LinearRegression(0.3, hopeless="constant", **MODEL), None),
     "grid search": (
         lambda: PrivateGridSearch(

@@ -54,6 +54,7 @@ from quorate.models import (
     PrivateGridSearch,
     Ridge,
 )
+from quorate.nets import NeuralClassifier, NeuralRegressor
 from quorate.queries.algorithms import ConjunctionQueries
 from quorate.queries.query_learner import QueryLearner
 from quorate.stability import DecisionListRule, HashedPoints, StableLearner
@@ -78,6 +79,7 @@ def public_estimators():
     # Shared by others, and never fitted themselves.
     return found - {
         "LinearModel",
+        "NeuralModel",
         "RuleLearner",
         "UserDistribution",
         "UserEstimator",
@@ -269,6 +271,12 @@ ROUTES = {
     "LinearRegression": Route(LinearRegression(target_bounds=(0.0, 1.0), **MODEL)),
     "Ridge": Route(Ridge(**MODEL)),
     "HuberRegression": Route(HuberRegression(**MODEL)),
+    "NeuralClassifier": Route(NeuralClassifier(hidden=3, **MODEL)),
+    "NeuralClassifier, three": Route(
+        NeuralClassifier(classes=(0, 1, 2), bounds=3.0, hidden=3, **MODEL), "three classes"
+    ),
+    "NeuralClassifier, add/remove": Route(NeuralClassifier(hidden=3, **MODEL, **GONE)),
+    "NeuralRegressor": Route(NeuralRegressor(target_bounds=(0.0, 1.0), hidden=3, **MODEL)),
     "PrivateGridSearch": Route(
         PrivateGridSearch(
             LogisticRegression(steps=2, progress=False),

@@ -32,6 +32,7 @@ FLOORS = [
         "auditing",
         "means",
         "models",
+        "nets",
         "learners",
         "conversion",
         "protocols",
@@ -63,6 +64,8 @@ HEAVY = {
     "pandas",
     "typer",
     "rich",
+    "jax",
+    "torch",
 }
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from quorate.models.grid_search import PrivateGridSearch
     from quorate.models.regression import HuberRegression, LinearRegression, Ridge
     from quorate.models.sampling_error import sampling_error
+    from quorate.nets.classification import NeuralClassifier
+    from quorate.nets.regression import NeuralRegressor
     from quorate.pipelines import total_guarantee
     from quorate.planning.questions import plan
     from quorate.queries.private_score import private_cross_val_score, private_score
@@ -82,6 +84,7 @@ _FOLDERS = (
     "means",
     "mechanisms",
     "models",
+    "nets",
     "planning",
     "queries",
     "series",
@@ -107,6 +110,8 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "LossSelector",
+    "NeuralClassifier",
+    "NeuralRegressor",
     "ParityLearner",
     "PrivateGridSearch",
     "PrivateMedian",

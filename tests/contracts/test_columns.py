@@ -59,12 +59,15 @@ def targets(seed=1):
 
 
 MODEL = {"steps": 2, "progress": False, "epsilon": 9.0}
+NET = {**MODEL, "hidden": 2}
 MADE = {
     "LogisticRegression": MODEL,
     "LinearSVC": MODEL,
     "LinearRegression": MODEL,
     "Ridge": MODEL,
     "HuberRegression": MODEL,
+    "NeuralClassifier": NET,
+    "NeuralRegressor": NET,
     "UserMean": {"delta": 1e-6, "algorithm": "clip"},
     "UserScaler": {"delta": 1e-6},
     "UserCovariance": {"delta": 1e-6, "epsilon": 9.0},

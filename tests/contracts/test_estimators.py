@@ -52,6 +52,8 @@ SECTIONS += ["References", "Examples"]
 WITHOUT_ERROR = {
     "HypothesisSelector": "a choice; how far the density is off was not asked",
     "UserQueries": "every answer has its own",
+    "NeuralClassifier": "noise moves the weights of a network in ways that no formula follows",
+    "NeuralRegressor": "noise moves the weights of a network in ways that no formula follows",
 }
 OF_WHO_IS_THERE = dict.fromkeys(
     ("UserCount", "UserSum", "RecordMean", "UserTable"),

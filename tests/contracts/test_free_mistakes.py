@@ -56,6 +56,7 @@ from quorate.models import (
     PrivateGridSearch,
     Ridge,
 )
+from quorate.nets import NeuralClassifier, NeuralRegressor
 from quorate.queries.algorithms import ConjunctionQueries
 from quorate.queries.private_score import private_cross_val_score
 from quorate.queries.query_learner import QueryLearner
@@ -123,6 +124,8 @@ MODELS = {
     "Ridge": Ridge(**MODEL),
     "HuberRegression": HuberRegression(**MODEL),
     "PrivateGridSearch": PrivateGridSearch(LogisticRegression(steps=2), GRID, epsilon=50.0),
+    "NeuralClassifier": NeuralClassifier(hidden=2, steps=2, epsilon=4.0),
+    "NeuralRegressor": NeuralRegressor(target_bounds=(0, 1), hidden=2, steps=2, epsilon=4.0),
 }
 RULES = {
     "ThresholdLearner": ThresholdLearner(domain=(0, 9)),
@@ -399,6 +402,14 @@ SPECIAL = [
     ("LinearRegression", {"target_bounds": (1.0, 0.0)}),
     ("LinearRegression", {"target_bounds": ([0.0, 0.0], [1.0, 1.0])}),
     ("HuberRegression", {"width": -1.0}),
+    ("NeuralClassifier", {"hidden": 0}),
+    ("NeuralClassifier", {"module": "resnet"}),
+    ("NeuralClassifier", {"classes": (0,)}),
+    ("NeuralClassifier", {"learning_rate": 0.0}),
+    ("NeuralClassifier", {"records_per_step": 0}),
+    ("NeuralClassifier", {"frozen": "hidden"}),
+    ("NeuralClassifier", {"shape": (7, 7)}),
+    ("NeuralRegressor", {"target_bounds": (1.0, 0.0)}),
     ("PrivateGridSearch", {"param_grid": {"penalty": [0.0, -1.0]}}),
     ("PrivateGridSearch", {"param_grid": {"steps": [2, 0]}}),
     ("PrivateGridSearch", {"param_grid": {"bounds": [(0.0, 1.0), REVERSED]}}),

@@ -70,6 +70,7 @@ from quorate.models.optimization.gradients import ClippedGradients
 from quorate.models.optimization.minimization import minimize
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
 from quorate.models.vectorized import Vectorized
+from quorate.nets.base import NeuralModel
 from quorate.noise import SeededNoise, use_noise
 from quorate.queries import Reduction, StatisticalQuery
 from quorate.queries.algorithms import ConjunctionQueries
@@ -510,7 +511,7 @@ class TestEstimators:
             assert report.calls, "nothing was drawn"
             if name in IN_PARTS:
                 continue
-            by_count = isinstance(route.estimator, LinearModel)
+            by_count = isinstance(route.estimator, LinearModel | NeuralModel)
             (before, left), (after, right) = (contributions(rows, sort=by_count) for rows in seen)
             assert left == right == 0
             assert len(before) == len(after)

@@ -33,6 +33,8 @@ SETTINGS = {
     "linear": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
     "svc": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
     "ridge": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
+    "net": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
+    "net-number": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
     "huber": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
     "smallest-error": ({"size": 100}, 1.0, 0.1),
     "parity": ({"dimension": 8}, 1.0, 0.1),

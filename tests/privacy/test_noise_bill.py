@@ -65,6 +65,7 @@ from quorate.models import (
     SquaredLoss,
     minimize,
 )
+from quorate.nets import NeuralClassifier, NeuralRegressor
 from quorate.noise import use_noise
 from quorate.queries.algorithms import ConjunctionQueries
 from quorate.queries.query_learner import QueryLearner
@@ -128,6 +129,8 @@ CASES = {
     "linear": case(LinearRegression(target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
     "ridge": case(Ridge(target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
     "huber": case(HuberRegression(target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
+    "net": case(NeuralClassifier(hidden=2, **MODEL), TWO, y=LABELS),
+    "net, number": case(NeuralRegressor(hidden=2, target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
     "constant": case(
         LinearRegression(target_bounds=(0, 1), hopeless="constant", epsilon=0.001, delta=1e-9),
         TWO,

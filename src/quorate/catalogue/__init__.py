@@ -1,6 +1,6 @@
 """The catalogue of all estimators, each described once.
 
-``descriptor`` the description of one estimator · ``means``, ``models``, ``learners``,
+``descriptor`` the description of one estimator · ``means``, ``models``, ``nets``, ``learners``,
 ``distributions``, ``tabulate`` the estimators of each subpackage · ``answers`` texts after a fit ·
 ``examples`` small tables for all of them · ``options`` parameters as text · ``checks`` of stored
 releases.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quorate.catalogue import distributions, learners, means, models, tabulate
+from quorate.catalogue import distributions, learners, means, models, nets, tabulate
 from quorate.catalogue.answers import Answer, figure
 from quorate.catalogue.descriptor import Descriptor, Example, Target, Wish, open_path
 from quorate.exceptions import ParameterError
@@ -34,7 +34,7 @@ __all__ = [
     "value_types",
 ]
 
-_ROOMS = (means, models, learners, distributions, tabulate)
+_ROOMS = (means, models, nets, learners, distributions, tabulate)
 
 CATALOGUE: Mapping[str, Descriptor] = {
     each.name: each for room in _ROOMS for each in room.DESCRIPTORS

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
+from quorate.core.placed import PlacedSum, Places, Program
 from quorate.core.questions.ballots import Ballots, VotesOf, ballots_of
 from quorate.core.questions.lines import ViewOf, Walk, walk_of
 from quorate.core.questions.pairs import AddedDuels, Blocks, Verdict, worst_duels
@@ -162,6 +163,19 @@ class People:
                 halves = self.__crowd.add_up(_InBatches(work, grid.bound.dimension))
             else:
                 halves = self.__crowd.add_up(work, whole=True)
+        return seal_total(grid.join(halves), grid, self.relation, self.among)
+
+    def placed_total(self, program: Program, grid: Grid, places: Places, *, word: int) -> Sealed:
+        """Add up one bounded vector a user, computed in batches of fixed public shapes.
+
+        Where a user is in a batch follows from the own id alone, or from public ids, so that nobody
+        moves a bit of anybody else (:mod:`quorate.core.placed`); the moves are those that the grid
+        proves. ``word`` is public randomness.
+        """
+        public = self.relation is Relation.REPLACE and self.among is None
+        ranks = np.sort(self.__crowd.keys()) if public else None
+        with forgetting(program):
+            halves = self.__crowd.add_up(PlacedSum(program, grid, places, ranks, word), whole=True)
         return seal_total(grid.join(halves), grid, self.relation, self.among)
 
     def counts(self, values: PerUser, thresholds: ArrayLike, *, dimension: int = 1) -> Sealed:

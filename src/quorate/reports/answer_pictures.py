@@ -72,9 +72,21 @@ def _drawn(estimator: Any, said: Answer, features: Sequence[str]) -> tuple[Drawi
             for name, found in said.values["quantiles"].items()
         ]
         return draw_intervals(panels, title="Quantiles"), False
+    if hasattr(estimator, "weights_") and "hidden" in said.values:
+        return _network(estimator, features), False
     if hasattr(estimator, "count_"):
         return _intervals("count", ["all"], [estimator.count_], [estimator.error_.bound])
     return None
+
+
+def _network(estimator: Any, features: Sequence[str]) -> Drawing:
+    """Draw how long the weights of each feature are, in the default network."""
+    from quorate.nets.small import feature_lengths
+
+    names = tuple(features)[:_MOST_ROWS]
+    lengths = feature_lengths(estimator.weights_, features=len(features), hidden=estimator.hidden)
+    drawn = Intervals("length of the weights", names, tuple(lengths.tolist())[:_MOST_ROWS])
+    return draw_intervals([drawn], title="Weights of each feature")
 
 
 def _scales(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:

@@ -1,0 +1,293 @@
+"""What both neural estimators share: parameters, the order of a fit, and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.ledger import Ledger
+from quorate.estimators import Route, UserEstimator
+from quorate.exceptions import ParameterError
+from quorate.grid import Box
+from quorate.guarantees import Relation
+from quorate.models.optimization.descent import Optimizer
+from quorate.models.optimization.gradients import TraceStep, check_budget
+from quorate.models.optimization.optimizers import Adam
+from quorate.models.public_inputs import FeatureRange, refuse_partial_fit, refuse_weights
+from quorate.nets.networks import Network, check_on_made_up_users, open_network
+from quorate.nets.training import Recipe, open_training, recipe_for
+from quorate.public_randomness import RandomState, public_generator
+from quorate.ranges import as_limits, features_told, told_limits
+from quorate.users import UserData
+from quorate.users.store import settled_users
+from quorate.users.tables import names_told
+
+__all__ = ["NeuralModel"]
+
+Vector = NDArray[np.float64]
+
+# Networks of fitted estimators: they are compiled, and no part of what was released.
+_OPENED: WeakKeyDictionary[Any, tuple[Network, float]] = WeakKeyDictionary()
+
+
+class NeuralModel(UserEstimator):
+    """Base of the neural estimators: a private training, described by the subclasses.
+
+    The order of a fit: check parameters; build the network and try it on made-up users; charge;
+    group the records; train; promise.
+    """
+
+    _takes_crowds = True
+    _codes_columns = True
+    _head = "classes"
+
+    def __init__(  # noqa: PLR0913 - the common keywords
+        self,
+        module: Any = None,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        shape: tuple[int, ...] | None = None,
+        hidden: int = 32,
+        frozen: Sequence[str] = (),
+        records_per_step: int = 64,
+        steps: int | None = None,
+        batch_rate: float | None = None,
+        learning_rate: float | None = None,
+        progress: bool | None = None,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.module = module
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.shape = shape
+        self.hidden = hidden
+        self.frozen = frozen
+        self.records_per_step = records_per_step
+        self.steps = steps
+        self.batch_rate = batch_rate
+        self.learning_rate = learning_rate
+        self.progress = progress
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    @property
+    def partial_fit(self) -> Any:
+        """Refused: see the message."""
+        refuse_partial_fit(type(self).__name__)
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> Self:
+        """Train on records ``X``, targets ``y`` and the ids ``users``, or on a UserData.
+
+        Parameters
+        ----------
+        X : array, frame or UserData
+            An array may have any rank: its first axis are the records.
+        y : array of shape (records,)
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column of ``X`` that says so.
+        refused : dict
+            ``sample_weight`` is refused, with the reason.
+        """
+        refuse_weights(type(self).__name__, refused)
+        return self._fit(X, y, users)
+
+    def _outputs(self) -> int:
+        """Return how many outputs a network needs."""
+        raise NotImplementedError
+
+    def _scaled_targets(self, targets: Vector) -> Vector:
+        return targets
+
+    def _set_public(self) -> None:
+        """Set the fitted attributes that follow from parameters alone."""
+
+    def _check_parameters(self) -> None:
+        _validate.positive_integer(hidden=self.hidden, records_per_step=self.records_per_step)
+        if self.steps is not None:
+            _validate.positive_integer(steps=self.steps)
+        if self.learning_rate is not None:
+            _validate.positive(learning_rate=self.learning_rate)
+        _validate.one_of((None, False, True), progress=self.progress)
+        _validate.delta(delta=self.delta)
+        check_budget(epsilon=self.epsilon, delta=self.delta, rate=self.batch_rate)
+        if isinstance(self.frozen, str):
+            raise ParameterError(
+                f"Expected frozen as a sequence of names of weights, got {self.frozen!r}."
+            )
+        if self.shape is not None:
+            for size in self.shape:
+                _validate.positive_integer(shape=size)
+        sampled = self.batch_rate is not None and self.batch_rate < 1.0
+        if sampled and self.steps is None and self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                "batch_rate= needs a public number of steps: give steps=, as the number of users "
+                "is private under Relation.ADD_REMOVE."
+            )
+
+    def _fit(self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None) -> Self:
+        # Before the charge: a refusal costs nothing, as it follows from public knowledge.
+        self._check_parameters()
+        outputs = self._outputs()
+        X = self._flat(X)
+        X = self._as_numbers(X)
+        if self.bounds is not None:
+            Box(*told_limits(self._public_bounds(X), X))
+        told = features_told(X)
+        if told:
+            self._opened_network(told, outputs)
+        account = self._charge(X, y, users, target=True)
+        data = self._population(X, y, users, classes=classes)
+        network, radius = self._opened_network(data.n_features, outputs)
+        if network.caveat is not None:
+            account.declared = account.declared.idealized(network.caveat)
+            self._declared = account.declared
+        limits = np.zeros((2, 0))
+        if (bounds := self._public_bounds(X)) is not None:
+            limits = np.array(as_limits(bounds, data.n_features, names_told(X)))
+        scaled = partial(
+            _settled,
+            rows=_range(limits).scaled if limits.size else None,
+            targets=self._scaled_targets,
+        )
+        training = open_training(
+            data.derive(scaled, keep=True),
+            account,
+            network,
+            recipe=partial(self._recipe, weights=network.initial.size, mu=account.mu),
+            optimizer=self._optimizer,
+            records=int(self.records_per_step),
+            radius=radius,
+            word=int(public_generator(self.random_state).integers(2**62)),
+        )
+        weights = training.run(progress=self.progress)
+        self.guarantee_ = self._promise(account)
+        self.weights_ = weights
+        self.limits_ = limits
+        self.history_: tuple[TraceStep, ...] = tuple(training.trace)
+        self.algorithm_ = _route(training.recipe, network)
+        self._set_public()
+        return self
+
+    def _recipe(self, n_users: float, *, weights: int, mu: float) -> Recipe:
+        return recipe_for(
+            n_users=n_users,
+            weights=weights,
+            mu=mu,
+            steps=self.steps,
+            rate=self.batch_rate,
+            learning_rate=self.learning_rate,
+        )
+
+    def _optimizer(self, recipe: Recipe) -> Optimizer:
+        return Adam(learning_rate=recipe.learning_rate)
+
+    def _flat(self, X: Any) -> Any:
+        """Return an array of any rank with one row a record; its shape is public."""
+        if self.module is not None and isinstance(X, np.ndarray) and X.ndim > 2:
+            if self.shape is not None and tuple(self.shape) != X.shape[1:]:
+                raise ParameterError(
+                    f"Expected records of shape {tuple(self.shape)}, got {X.shape[1:]}."
+                )
+            self._told_shape = X.shape[1:]
+            return X.reshape(len(X), -1)
+        return X
+
+    def _opened_network(self, features: int, outputs: int) -> tuple[Network, float]:
+        """Return the network and the typical length of a gradient, both public."""
+        state = 0 if self.random_state is None else self.random_state
+        seed = int(state) if isinstance(state, int | np.integer) else 0
+        shape = self.shape if self.shape is not None else self.__dict__.get("_told_shape")
+        if self.module is None:
+            if self.frozen or self.shape is not None:
+                raise ParameterError(
+                    "Expected frozen= and shape= only beside a module of your own: the default "
+                    "network takes rows of numbers."
+                )
+            return _default(features, self._head, outputs, int(self.hidden), seed)
+        held = _OPENED.get(self)
+        if held is not None and held[0].module is self.module and held[0].features == features:
+            return held
+        network = open_network(
+            self.module,
+            features=features,
+            shape=None if shape is None else tuple(shape),
+            head=self._head,
+            outputs=outputs,
+            hidden=int(self.hidden),
+            frozen=tuple(self.frozen),
+            seed=seed,
+        )
+        network.module, network.features = self.module, features
+        classes = outputs if self._head == "classes" else 0
+        opened = network, check_on_made_up_users(network, features=features, classes=classes)
+        _OPENED[self] = opened
+        return opened
+
+    def _network_outputs(self, X: Any) -> Vector:
+        """Return what the network says of each row; NaN where something is missing."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        rows = self._features(self._flat(X))
+        known = _validate.finite_rows(rows)
+        with np.errstate(all="ignore"):
+            scaled = _range(self.limits_).scaled(rows) if self.limits_.size else rows
+            network, _ = self._opened_network(rows.shape[1], self._outputs())
+            found = network.outputs(self.weights_, np.where(known[:, None], scaled, 0.0))
+        found = found.reshape(len(rows), -1)
+        found[~known] = np.nan
+        return found
+
+
+def _range(limits: Vector) -> FeatureRange:
+    return FeatureRange((limits[0], limits[1]), limits.shape[1])
+
+
+@lru_cache(maxsize=16)
+def _default(
+    features: int, head: str, outputs: int, hidden: int, seed: int
+) -> tuple[Network, float]:
+    """Return the default network, compiled once for all fits of one shape."""
+    network = open_network(
+        None,
+        features=features,
+        shape=None,
+        head=head,
+        outputs=outputs,
+        hidden=hidden,
+        frozen=(),
+        seed=seed,
+    )
+    classes = outputs if head == "classes" else 0
+    return network, check_on_made_up_users(network, features=features, classes=classes)
+
+
+def _settled(
+    users: UserData, *, rows: Callable[..., Vector] | None, targets: Callable[[Vector], Vector]
+) -> UserData:
+    """Return users whose records are scaled and lie in an order that no arrival can change."""
+    return settled_users(users.with_plain_zeros(), rows, targets)
+
+
+def _route(recipe: Recipe, network: Network) -> Route:
+    who = "everybody" if recipe.rate >= 1.0 else f"a secret sample of {recipe.rate:.3g}"
+    return Route(
+        name="training",
+        reason=f"{recipe.steps} steps of {network.initial.size} weights, each on {who}.",
+    )

@@ -1,0 +1,158 @@
+"""Networks in JAX: an Equinox module, or a pair of functions (init, apply).
+
+A step's program is the gradient of one user's mean loss, mapped over the places of a batch
+(``vmap``) and compiled once for each public shape. ``vmap`` keeps users apart: what one place
+holds is no operand of another place's arithmetic.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.placed import Batch
+from quorate.engines.base import needs
+from quorate.exceptions import ParameterError
+from quorate.nets.networks import Network
+
+__all__ = ["JaxNetwork"]
+
+Vector = NDArray[np.float64]
+
+_GPU = (
+    "The gradients were computed on a device that does not promise the same bits for the same "
+    "place of a batch ({platform})."
+)
+
+
+class JaxNetwork(Network):
+    """Weights and a function of them and of the records of one user.
+
+    Parameters
+    ----------
+    apply : callable
+        ``apply(weights, rows)`` returns the outputs of some records, one row each.
+    weights : tree of arrays
+    shape : tuple of int
+        The shape of one record.
+    head : str
+        The loss: one of ``HEADS``. With ``"own"``, ``apply(weights, rows, targets)`` returns the
+        loss of each record.
+    frozen : sequence of str
+        Beginnings of names of weights that stay as they are.
+    """
+
+    def __init__(
+        self,
+        apply: Callable[..., Any],
+        weights: Any,
+        *,
+        shape: tuple[int, ...],
+        head: str,
+        frozen: Sequence[str] = (),
+    ) -> None:
+        jax = needs("jax", "jax")
+        self._apply, self._shape, self._head = apply, shape, head
+        named, self._tree = jax.tree_util.tree_flatten_with_path(weights)
+        self._leaves = [np.asarray(leaf) for _, leaf in named]
+        names = [jax.tree_util.keystr(path).strip(".[]'\"") for path, _ in named]
+        unknown = [f for f in frozen if not any(name.startswith(f) for name in names)]
+        if unknown:
+            raise ParameterError(
+                f"Expected frozen= to begin names of weights ({', '.join(names)}), got {unknown}."
+            )
+        self._trained = [
+            place
+            for place, (name, leaf) in enumerate(zip(names, self._leaves, strict=True))
+            if leaf.dtype.kind == "f" and not any(name.startswith(f) for f in frozen)
+        ]
+        if not self._trained:
+            raise ParameterError("Expected a network with weights to train, got none.")
+        trained = [self._leaves[place].astype(np.float64).ravel() for place in self._trained]
+        self.initial = np.concatenate(trained)
+        platform = jax.default_backend()
+        self.caveat = None if platform == "cpu" else _GPU.format(platform=platform)
+
+    @classmethod
+    def of(
+        cls, module: Any, *, shape: tuple[int, ...], head: str, frozen: Sequence[str], seed: int
+    ) -> Self:
+        """Return the network of an Equinox module or of a pair of functions (init, apply)."""
+        jax = needs("jax", "jax")
+        equinox = sys.modules.get("equinox")
+        if equinox is not None and isinstance(module, equinox.Module):
+            weights, static = equinox.partition(module, equinox.is_inexact_array)
+
+            def apply(weights: Any, rows: Any) -> Any:
+                return jax.vmap(equinox.combine(weights, static))(rows)
+
+            return cls(apply, weights, shape=shape, head=head, frozen=frozen)
+        pair = isinstance(module, tuple) and len(module) == 2 and all(map(callable, module))
+        if not pair:
+            raise ParameterError(
+                "Expected a module of Equinox or PyTorch, a pair of functions (init, apply) or "
+                f"None for the default network, got {type(module).__name__}."
+            )
+        init, apply = module
+        return cls(apply, init(jax.random.key(seed)), shape=shape, head=head, frozen=frozen)
+
+    def gradients(self, theta: Vector) -> Callable[[Batch], Any]:
+        """Return the compiled program at these weights."""
+        single = theta.astype(np.float32)
+        return partial(self._user_gradients, single)
+
+    def outputs_of(self, theta: Vector, rows: NDArray[np.float32]) -> NDArray[Any]:
+        """Return the outputs for a batch of records."""
+        return np.asarray(self._compiled_outputs(theta.astype(np.float32), rows))
+
+    def _user_gradients(self, theta: NDArray[np.float32], batch: Batch) -> Any:
+        return self._compiled(theta, batch.rows, batch.targets, batch.present)
+
+    def _weights(self, theta: Any) -> Any:
+        import jax
+
+        leaves, start = list(self._leaves), 0
+        for place in self._trained:
+            leaf = self._leaves[place]
+            leaves[place] = theta[start : start + leaf.size].reshape(leaf.shape).astype(leaf.dtype)
+            start += leaf.size
+        return jax.tree_util.tree_unflatten(self._tree, leaves)
+
+    def _forward(self, theta: Any, rows: Any) -> Any:
+        return self._apply(self._weights(theta), rows.reshape(rows.shape[0], *self._shape))
+
+    def _losses(self, theta: Any, rows: Any, targets: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        if self._head == "own":
+            held = rows.reshape(rows.shape[0], *self._shape)
+            return self._apply(self._weights(theta), held, targets)
+        outputs = self._forward(theta, rows)
+        if self._head == "number":
+            return 0.5 * (outputs.reshape(targets.shape) - targets) ** 2
+        chances = jax.nn.log_softmax(outputs.reshape(targets.shape[0], -1))
+        labels = targets.astype(jnp.int32)[:, None]
+        return -jnp.take_along_axis(chances, labels, axis=1)[:, 0]
+
+    @cached_property
+    def _compiled(self) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        def mean_loss(theta: Any, rows: Any, targets: Any, present: Any) -> Any:
+            losses = self._losses(theta, rows, targets)
+            return jnp.where(present, losses, 0.0).sum() / jnp.maximum(present.sum(), 1)
+
+        return jax.jit(jax.vmap(jax.grad(mean_loss), in_axes=(None, 0, 0, 0)))
+
+    @cached_property
+    def _compiled_outputs(self) -> Any:
+        import jax
+
+        return jax.jit(self._forward)

@@ -1,0 +1,271 @@
+r"""Private training: steps on noisy mean gradients of users, with a clip that needs no tuning.
+
+A step asks everybody, or a secret Poisson sample, for the mean gradient of their own records. The
+core computes it in batches of fixed public shapes (:mod:`quorate.core.placed`), clips it to a ball,
+rounds it to integers and adds it up; the account adds exact discrete Gaussian noise. Beside its
+gradient every user adds the *lift* of the ball (:mod:`quorate.means.routes.lifted_ball`), which
+costs nothing and tells how the clip sits: the next radius follows from what was released.
+
+Public numbers decide everything else (:func:`recipe_for`). With :math:`\mu` of Gaussian
+differential privacy, n users and W weights, one step with the whole budget has a signal to noise
+ratio of at most :math:`s = n\mu/(2\sqrt W)` for a gradient as long as the clip. T steps share the
+budget and have a noise :math:`\sqrt T` times as large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.account import Account
+from quorate.core.people import People
+from quorate.core.placed import Places
+from quorate.grid import Grid, Interval
+from quorate.guarantees import Gaussian, Nothing, Relation
+from quorate.means.routes.lifted_ball import LiftedBall
+from quorate.means.spread_belief import SpreadBelief
+from quorate.mechanisms.sums import GaussianSum, choose_grid
+from quorate.mechanisms.user_sample import UserSample
+from quorate.models.optimization.descent import Optimizer, OptimizerState, follow
+from quorate.models.optimization.gradients import TraceStep
+from quorate.nets.networks import Network
+from quorate.releases.user_releases import BoundedVectors, NoisyMean
+from quorate.users import UserData
+
+__all__ = ["Recipe", "Training", "open_training", "places_for", "recipe_for"]
+
+Vector = NDArray[np.float64]
+
+# Numbers of one batch of gradients: two megabytes, which stay in the cache while they are clipped.
+_BATCH = 2**18
+# No batch holds more users, and an expected queue is at least so long: short ones are uneven.
+_WIDEST, _SHORTEST_QUEUE = 512, 16
+# Records of a batch grow by this factor, so that less than that part is padding.
+_GROWTH = 4
+# Steps: as many as the signal of one, at least and at most so many.
+_FEWEST, _MOST = 20, 120
+# Gradients of a full batch, users x weights, that are computed in a step before sampling pays.
+_FULL = 2**27
+# The radius is this part of the norm that lifts show, and changes by at most the factor in a step.
+_TIGHT, _FASTEST = 1.0, 2.0
+# Norms of gradients are taken for at most so many first radii.
+_REACH = 20.0
+# Part of mu squared that buys the number of users, where it is private.
+_COUNTED = 0.03
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a training goes; public.
+
+    Attributes
+    ----------
+    steps : int
+    rate : float
+        Probability with which a user takes part in a step; 1 for everybody.
+    learning_rate : float
+    """
+
+    steps: int
+    rate: float
+    learning_rate: float
+
+
+def recipe_for(
+    *,
+    n_users: float,
+    weights: int,
+    mu: float,
+    steps: int | None = None,
+    rate: float | None = None,
+    learning_rate: float | None = None,
+) -> Recipe:
+    r"""Return the defaults that follow from public numbers, where none are given.
+
+    * steps: :math:`s = n\mu/(2\sqrt W)` of them, from 20 to 120;
+    * rate: everybody, unless users x weights is above 2^27; then the part that is not;
+    * learning rate of Adam: :math:`0.05\sqrt[4]{1000/W}`, at most 0.05.
+
+    >>> recipe_for(n_users=16_673, weights=1607, mu=0.2367)
+    Recipe(steps=49, rate=1.0, learning_rate=0.0444...)
+    """
+    signal = n_users * mu / (2.0 * math.sqrt(weights))
+    if steps is None:
+        steps = int(min(max(round(signal), _FEWEST), _MOST))
+    if rate is None:
+        rate = min(1.0, _FULL / (max(n_users, 1.0) * weights))
+    if learning_rate is None:
+        learning_rate = 0.05 * min(1.0, (1000.0 / weights) ** 0.25)
+    return Recipe(steps=steps, rate=float(rate), learning_rate=learning_rate)
+
+
+def places_for(*, weights: int, users_of_step: float, records: int) -> Places:
+    """Return the shapes of batches, from public numbers.
+
+    >>> places_for(weights=1607, users_of_step=16_673, records=64)
+    Places(width=128, lengths=(4, 16, 64))
+    """
+    most = min(_WIDEST, max(1, _BATCH // weights), max(1, int(users_of_step) // _SHORTEST_QUEUE))
+    lengths = [records]
+    while lengths[0] > _GROWTH:
+        lengths.insert(0, -(-lengths[0] // _GROWTH))
+    return Places(width=1 << (most.bit_length() - 1), lengths=tuple(lengths))
+
+
+@dataclass(kw_only=True)
+class Training:
+    """A training under way; every number in it is public or was released.
+
+    Attributes
+    ----------
+    state : OptimizerState
+    radius : float
+    belief : SpreadBelief
+    trace : list of TraceStep
+    """
+
+    people: People = field(repr=False)
+    account: Account
+    network: Network = field(repr=False)
+    optimizer: Optimizer
+    recipe: Recipe
+    places: Places
+    n_users: float
+    sample: UserSample | None
+    word: int
+    radius: float
+    state: OptimizerState
+    belief: SpreadBelief
+    trace: list[TraceStep] = field(default_factory=list)
+
+    def run(
+        self, *, progress: bool | None, after_step: Callable[[Training], None] | None = None
+    ) -> Vector:
+        """Take the steps that are left; return the trained weights."""
+        left = range(self.state.step, self.recipe.steps)
+        for step in follow(left, label="private training", show=progress):
+            self._step(step)
+            if after_step is not None:
+                after_step(self)
+        return self.optimizer.aggregate(self.state)
+
+    def _step(self, step: int) -> None:
+        theta, radius = self.optimizer.query(self.state), self.radius
+        noisy = self._released(theta, step)
+        value, noise = noisy.value[:-1], noisy.noise
+        self.belief = self.belief.after(
+            float(noisy.value[-1]) / radius,
+            radius=radius,
+            around=0.0,
+            noise=noise / radius,
+            users=max(1.0, self.n_users * self.recipe.rate),
+        )
+        wanted = _TIGHT * self.belief.spread[0]
+        self.radius = min(_FASTEST * radius, max(radius / _FASTEST, wanted))
+        self.state = self.optimizer.update(
+            self.state, value, curvature=1.0, precision=1.0 / noise**2
+        )
+        self.trace.append(
+            TraceStep(
+                step=step,
+                radius=radius,
+                gradient_norm=float(np.linalg.norm(value)),
+                noise=noise,
+                penalty=0.0,
+            )
+        )
+
+    def _released(self, theta: Vector, step: int) -> NoisyMean:
+        """Release the mean clipped gradient and the mean lift."""
+        people, account, count = self.people, self.account, self.n_users
+        if self.sample is None:
+            left = float(account.square_left)
+            multiplier = account.multiplier(left / (self.recipe.steps - step))
+        else:
+            account = self.sample.draw(account)
+            people = account.people(people)
+            multiplier, count = self.sample.multiplier, count * self.sample.rate
+        bound = LiftedBall(
+            self.radius,
+            centre=np.zeros(theta.size),
+            cone=account.relation is not Relation.REPLACE,
+        )
+        scale = 2.0 ** math.ceil(math.log2(multiplier)) * bound.l2_diameter
+        grid = choose_grid(bound, n_users=people.size_bound, noise_scale=scale)
+        mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
+        total = people.placed_total(
+            self.network.gradients(theta), grid, self.places, word=self.word + step
+        )
+        found = mechanism.release(total, count=0.0, account=account)
+        return NoisyMean(found / count, mechanism.standard_error / count)
+
+
+def _counted(people: People, account: Account, setup: Gaussian) -> float:
+    """Return a private number of users; at least 1."""
+    grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
+    count = GaussianSum(
+        grid=grid, noise_multiplier=setup.noise_multiplier, relation=account.relation
+    )
+    total = people.total(BoundedVectors(_ones, grid.bound), grid)
+    return max(1.0, float(count.release(total, count=0.0, account=account)[0]))
+
+
+def _ones(users: UserData) -> Vector:
+    return np.ones((users.n_users, 1))
+
+
+def open_training(
+    people: People,
+    account: Account,
+    network: Network,
+    *,
+    recipe: Callable[[float], Recipe],
+    optimizer: Callable[[Recipe], Optimizer],
+    records: int,
+    radius: float,
+    word: int,
+) -> Training:
+    """Begin a training: count the users where their number is private, then plan the chain.
+
+    A sampled chain is priced as a whole before anything is drawn, so its length must not follow
+    from a released number: where users are counted privately, ``recipe`` is asked with 0 users
+    and has to know a public number of steps.
+    """
+    public = account.relation is Relation.REPLACE
+    sampled = recipe(float(people.n_users) if public else 0.0)
+    setup: Gaussian | None = None
+    if not public:
+        setup = Gaussian(account.multiplier(_COUNTED * float(account.square)))
+    sample = None
+    if sampled.rate < 1.0:
+        sample = UserSample.calibrated(
+            rate=sampled.rate,
+            steps=sampled.steps,
+            epsilon=account.declared.epsilon,
+            delta=account.declared.delta,
+            relation=account.relation,
+            setup=setup or Nothing(),
+        )
+        account.plan(sample.total(setup or Nothing(), sampled.steps))
+    n_users = float(people.n_users) if setup is None else _counted(people, account, setup)
+    chosen = recipe(n_users) if sample is None else sampled
+    size = network.initial.size
+    cone = account.relation is not Relation.REPLACE or sample is not None
+    return Training(
+        people=people,
+        account=account,
+        network=network,
+        optimizer=optimizer(chosen),
+        recipe=chosen,
+        places=places_for(weights=size, users_of_step=chosen.rate * n_users, records=records),
+        n_users=n_users,
+        sample=sample,
+        word=word,
+        radius=radius,
+        state=OptimizerState.start(network.initial, steps=chosen.steps),
+        belief=SpreadBelief.at_most(_REACH * radius, cone=cone),
+    )

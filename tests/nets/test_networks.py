@@ -1,0 +1,241 @@
+"""One user's records never move a bit of another user's gradient, in either back end."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from network_worlds import FEATURES, FIRST, NETWORKS, jax_network, people, small
+from quorate.core.placed import Batch, Places
+from quorate.exceptions import ParameterError
+from quorate.grid import Ball, Grid
+from quorate.nets.jax_networks import JaxNetwork
+from quorate.nets.networks import (
+    check_on_made_up_users,
+    made_up_batch,
+    open_network,
+)
+
+LENGTHS = (2, 8, 32)
+
+
+def integers(network, users, *, width, ranks=None, program=None, lengths=LENGTHS):
+    """Return the integers that each user adds, by key."""
+    grid = Grid(Ball(1.0, dimension=network.initial.size), 2.0**-30)
+    program = network.gradients(network.initial) if program is None else program
+    found = {}
+    for numbers, batch in Places(width=width, lengths=lengths).batches(users, ranks, 0):
+        steps = grid.encode(np.asarray(program(batch)))
+        found |= {
+            int(users.keys()[number]): steps[place].tolist()
+            for place, number in enumerate(numbers.tolist())
+            if number >= 0
+        }
+    return found
+
+
+def moved(network, *, width, program=None, lengths=lambda _: LENGTHS):
+    """Return what the first user may hold that moves a bit of anybody else."""
+    found = []
+    for ranked in (False, True):
+        users = people()
+        ranks = np.sort(users.keys()) if ranked else None
+        key = int(users.keys()[0])
+
+        def others(users, ranks=ranks, key=key):
+            held = integers(
+                network, users, width=width, ranks=ranks, program=program, lengths=lengths(users)
+            )
+            return {user: row for user, row in held.items() if user != key}
+
+        before = others(users)
+        found += [first for first in FIRST if others(people(first)) != before]
+        if not ranked and others(users.take(np.arange(1, users.n_users))) != before:
+            found.append("gone")
+    return found
+
+
+class TestBits:
+    @pytest.mark.parametrize("width", [1, 4, 32])
+    @pytest.mark.parametrize("name", NETWORKS)
+    def test_nobody_moves_a_bit_of_anybody_else(self, name, width):
+        assert moved(NETWORKS[name](), width=width) == []
+
+    @pytest.mark.parametrize("threads", ["1", "4"])
+    @pytest.mark.parametrize("name", NETWORKS)
+    def test_nor_with_more_threads(self, name, threads):
+        NETWORKS[name]()  # skips where PyTorch is not installed
+        code = (
+            "from test_networks import moved, NETWORKS\n"
+            f"assert moved(NETWORKS[{name!r}](), width=4) == []"
+        )
+        here = Path(__file__).parent
+        paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
+        more = dict.fromkeys(("NPROC", "PJRT_NPROC", "OMP_NUM_THREADS"), threads)
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | more | {"PYTHONPATH": os.pathsep.join(paths)},
+            check=True,
+        )
+
+    def test_a_program_that_mixes_users_is_caught(self):
+        network = jax_network()
+        honest = network.gradients(network.initial)
+
+        def mixing(batch):
+            middle = np.clip(np.nan_to_num(batch.rows), -9.0, 9.0).mean(axis=(0, 1))
+            return honest(Batch(batch.rows - middle, batch.targets, batch.present))
+
+        assert "a thousand" in moved(network, width=4, program=mixing)
+
+    def test_a_shape_that_follows_the_data_is_caught(self):
+        found = moved(
+            jax_network(), width=4, lengths=lambda users: (int(users.record_counts().max()),)
+        )
+        assert "a thousand" in found
+
+    @pytest.mark.parametrize("name", NETWORKS)
+    def test_a_user_with_odd_numbers_adds_nothing_or_a_clipped_vector(self, name):
+        network = NETWORKS[name]()
+        for first in FIRST:
+            users = people(first)
+            row = np.array(integers(network, users, width=4)[int(users.keys()[0])], dtype=object)
+            assert (row**2).sum() <= 2**60
+        users = people("missing")
+        assert not any(integers(network, users, width=4)[int(users.keys()[0])])
+
+
+class TestGradients:
+    @pytest.mark.parametrize("name", NETWORKS)
+    @pytest.mark.parametrize("head", ["classes", "number"])
+    def test_they_are_those_of_differences(self, name, head):
+        network = NETWORKS[name](head)
+        batch = made_up_batch(users=2, records=3, features=FEATURES, classes=2)
+        theta, found = network.initial, np.asarray(network.gradients(network.initial)(batch))
+
+        def loss(theta, user):
+            outputs = network.outputs_of(theta, batch.rows[user]).astype(float)
+            targets = batch.targets[user]
+            if head == "number":
+                return np.mean(0.5 * (outputs[:, 0] - targets) ** 2)
+            shares = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
+            return -np.mean(np.log(shares[np.arange(3), targets.astype(int)]))
+
+        for user in range(2):
+            for place in range(0, theta.size, 3):
+                step = np.zeros(theta.size)
+                step[place] = 1e-2
+                slope = (loss(theta + step, user) - loss(theta - step, user)) / 2e-2
+                assert found[user, place] == pytest.approx(slope, abs=2e-3)
+
+    @pytest.mark.parametrize("name", NETWORKS)
+    def test_padding_changes_nothing_but_rounding(self, name):
+        network = NETWORKS[name]()
+        short = made_up_batch(users=4, records=2, features=FEATURES, classes=2)
+        shape = (4, 6)
+        rows = np.zeros((*shape, FEATURES), np.float32)
+        targets, present = np.zeros(shape, np.float32), np.zeros(shape, bool)
+        rows[:, :2], targets[:, :2], present[:, :2] = short.rows, short.targets, True
+        one = np.asarray(network.gradients(network.initial)(short))
+        other = np.asarray(network.gradients(network.initial)(Batch(rows, targets, present)))
+        assert np.abs(one - other).max() < 1e-5
+
+
+def opened(module, **settings):
+    given = {
+        "features": FEATURES,
+        "shape": None,
+        "head": "classes",
+        "outputs": 2,
+        "hidden": 4,
+        "frozen": (),
+        "seed": 0,
+    }
+    return open_network(module, **given | settings)
+
+
+class TestRefusals:
+    def refused(self, network, match, classes=2):
+        with pytest.raises(ParameterError, match=match):
+            check_on_made_up_users(network, features=FEATURES, classes=classes)
+
+    def test_batch_statistics(self):
+        init, apply = small()
+
+        def normalised(weights, rows):
+            return apply(weights, rows - rows.mean(axis=0))
+
+        network = opened((init, normalised))
+        network.initial = network.initial + 0.1
+        self.refused(network, "mixes records")
+
+    def test_batch_normalisation_of_torch(self):
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed: quorate[torch]")
+        module = torch.nn.Sequential(torch.nn.BatchNorm1d(FEATURES), torch.nn.Linear(FEATURES, 2))
+        self.refused(opened(module), "batch normalisation")
+
+    def test_batch_normalisation_with_frozen_statistics_is_taken(self):
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed: quorate[torch]")
+        module = torch.nn.Sequential(torch.nn.BatchNorm1d(FEATURES), torch.nn.Linear(FEATURES, 2))
+        assert check_on_made_up_users(opened(module.eval()), features=FEATURES, classes=2) > 0
+
+    def test_other_outputs(self):
+        self.refused(opened(small(3)), "2 outputs")
+        self.refused(opened(small(2), head="number"), "one output", classes=0)
+
+    def test_weights_that_are_not_finite(self):
+        network = opened(small())
+        network.initial = network.initial * np.nan
+        self.refused(network, "finite|mixes")
+
+    def test_what_is_no_network(self):
+        with pytest.raises(ParameterError, match="Equinox or PyTorch"):
+            opened("resnet")
+        with pytest.raises(ParameterError, match="3 numbers"):
+            opened(small(), shape=(2, 2))
+        with pytest.raises(ParameterError, match="frozen"):
+            opened(small(), frozen=("attention",))
+
+
+class TestModules:
+    def test_equinox_with_a_frozen_layer(self):
+        import equinox
+        import jax
+
+        module = equinox.nn.MLP(FEATURES, 2, width_size=4, depth=1, key=jax.random.key(0))
+        whole = opened(module)
+        last = opened(module, frozen=("layers[0]",))
+        assert (whole.initial.size, last.initial.size) == (3 * 4 + 4 + 4 * 2 + 2, 4 * 2 + 2)
+        assert check_on_made_up_users(last, features=FEATURES, classes=2) > 0
+        rows = np.ones((2, FEATURES), np.float32)
+        assert np.allclose(whole.outputs_of(whole.initial, rows), jax.vmap(module)(rows), atol=1e-6)
+
+    def test_records_of_any_shape(self):
+        def init(key):
+            import jax.numpy as jnp
+
+            return {"w": jnp.ones((3, 1, 2))}
+
+        def apply(weights, rows):
+            assert rows.shape[1:] == (3, 1)
+            return (rows[..., None] * weights["w"]).sum(axis=(1, 2))
+
+        network = opened((init, apply), shape=(3, 1))
+        assert network.outputs(network.initial, np.ones((5, 3))).tolist() == [[3.0, 3.0]] * 5
+
+    def test_importing_the_package_imports_neither_back_end(self):
+        code = (
+            "import sys, quorate, quorate.nets\n"
+            "assert not {'jax', 'torch', 'equinox'} & set(sys.modules)"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+    def test_a_network_of_functions_is_that_of_its_seed(self):
+        one, other = (
+            JaxNetwork.of(small(), shape=(3,), head="classes", frozen=(), seed=seed).initial
+            for seed in (0, 1)
+        )
+        assert not np.array_equal(one, other)
