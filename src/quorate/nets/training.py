@@ -33,7 +33,7 @@ from quorate.mechanisms.user_sample import UserSample
 from quorate.models.optimization.descent import Optimizer, OptimizerState, follow
 from quorate.models.optimization.gradients import TraceStep
 from quorate.nets.networks import Network
-from quorate.releases.user_releases import BoundedVectors, NoisyMean
+from quorate.releases.user_releases import BoundedVectors, ReleasedMean
 from quorate.users import UserData
 
 __all__ = ["Recipe", "Training", "open_training", "places_for", "recipe_for"]
@@ -179,7 +179,7 @@ class Training:
             )
         )
 
-    def _released(self, theta: Vector, step: int) -> NoisyMean:
+    def _released(self, theta: Vector, step: int) -> ReleasedMean:
         """Release the mean clipped gradient and the mean lift."""
         people, account, count = self.people, self.account, self.n_users
         if self.sample is None:
@@ -201,7 +201,7 @@ class Training:
             self.network.gradients(theta), grid, self.places, word=self.word + step
         )
         found = mechanism.release(total, count=0.0, account=account)
-        return NoisyMean(found / count, mechanism.standard_error / count)
+        return ReleasedMean(found / count, mechanism.standard_error / count)
 
 
 def _counted(people: People, account: Account, setup: Gaussian) -> float:
