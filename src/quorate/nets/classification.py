@@ -41,7 +41,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     proof : Each step is a Gaussian mechanism on one bounded integer vector a user: the mean
         gradient of the user's records, computed in a batch of a fixed public shape at a place that
         follows from ids alone (:mod:`quorate.core.placed`), clipped to a ball and rounded, and its
-        lift (:mod:`quorate.means.routes.lifted_ball`). Steps share one
+        lift (:mod:`quorate.core.bounds.lifted_ball`). Steps share one
         :class:`~quorate.accounting.account.Account`; steps on secret samples are priced as one
         chain before anything is drawn. Radii and weights follow from what was released. On a
         device that does not give the same bits for the same batch the guarantee says that it is

@@ -3,7 +3,7 @@ r"""Private training: steps on noisy mean gradients of users, with a clip that n
 A step asks everybody, or a secret Poisson sample, for the mean gradient of their own records. The
 core computes it in batches of fixed public shapes (:mod:`quorate.core.placed`), clips it to a ball,
 rounds it to integers and adds it up; the account adds exact discrete Gaussian noise. Beside its
-gradient every user adds the *lift* of the ball (:mod:`quorate.means.routes.lifted_ball`), which
+gradient every user adds the *lift* of the ball (:mod:`quorate.core.bounds.lifted_ball`), which
 costs nothing and tells how the clip sits: the next radius follows from what was released.
 
 Public numbers decide everything else (:func:`recipe_for`). With :math:`\mu` of Gaussian
@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.core.people import People
 from quorate.core.placed import Places
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Gaussian, Nothing, Relation
-from quorate.means.routes.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
 from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.mechanisms.user_sample import UserSample
