@@ -13,17 +13,19 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import audit_page
-
 import quorate
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import audit_page
 
 HEADER = """# Guarantees
 

@@ -276,7 +276,9 @@ ROUTES = {
         NeuralClassifier(classes=(0, 1, 2), bounds=3.0, hidden=3, **MODEL), "three classes"
     ),
     "NeuralClassifier, add/remove": Route(NeuralClassifier(hidden=3, **MODEL, **GONE)),
-    "NeuralRegressor": Route(NeuralRegressor(target_bounds=(0.0, 1.0), hidden=3, **MODEL)),
+    "NeuralRegressor": Route(
+        NeuralRegressor(bounds=(-2.0, 2.0), target_bounds=(0.0, 1.0), hidden=3, **MODEL)
+    ),
     "PrivateGridSearch": Route(
         PrivateGridSearch(
             LogisticRegression(steps=2, progress=False),

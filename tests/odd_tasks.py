@@ -102,7 +102,7 @@ class _Told:
     """What a fit tells: everything but where the file was."""
 
     def __init__(self, found):
-        self.estimator, self.usable = found.estimator, found.usable
+        self.estimator, self.readable = found.estimator, found.readable
         self.n_users, self.guarantee_ = found.n_users, found.estimator.guarantee_
 
 

@@ -178,7 +178,6 @@ def generator():
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     sys.modules["generate"] = generate
-    sys.path.insert(0, str(ROOT / "docs"))
     spec.loader.exec_module(generate)
     return generate
 

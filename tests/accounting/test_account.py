@@ -190,7 +190,7 @@ class TestForeseen:
 
     def test_it_is_what_a_release_adds(self):
         account = self.opened()
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         drawn = self.drawn(account)
         for sigma in self.SIGMAS:
             noisy = account.gaussian(moved(self.ZEROS + 7, **self.KNOWN), sigma=sigma)
@@ -198,7 +198,7 @@ class TestForeseen:
 
     def test_it_is_added_once(self):
         account = self.opened()
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         drawn = self.drawn(account)
         first, second = (
             account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1e9) for _ in range(2)
@@ -209,7 +209,7 @@ class TestForeseen:
 
     def test_it_costs_what_a_draw_of_the_moment_costs(self):
         ahead, later = self.opened(), self.opened()
-        ahead.foresee(self.SIGMAS, size=4)
+        ahead.draw_ahead(self.SIGMAS, size=4)
         assert ahead.event == Nothing()
         assert ahead.square_left == ahead.square
         for sigma in (1e9, 2e9, 2e9, 3e9):
@@ -221,7 +221,7 @@ class TestForeseen:
 
     def test_a_refused_release_adds_nothing(self):
         account = self.opened()
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         drawn = self.drawn(account)
         with pytest.raises(NumericalFailure, match="does not fit"):
             account.gaussian(moved(self.ZEROS, squared=10**19), sigma=1e9)
@@ -230,22 +230,22 @@ class TestForeseen:
 
     def test_another_scale_and_another_length_are_drawn_afresh(self):
         account = self.opened()
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         assert account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1.5e9).any()
         assert account.gaussian(moved(np.zeros(5, np.int64), **self.KNOWN), sigma=1e9).shape == (5,)
 
     def test_what_nobody_took_is_dropped(self):
         account = self.opened()
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         drawn = self.drawn(account)
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         assert not set(map(tuple, drawn.values())) & set(map(tuple, self.drawn(account).values()))
-        account.foresee([], size=4)
+        account.draw_ahead([], size=4)
         assert account._ahead is None
 
     def test_another_process_draws_nothing(self, monkeypatch):
         account = self.opened()
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         drawn = self.drawn(account)
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: -1)
@@ -257,7 +257,7 @@ class TestForeseen:
     def test_doubles_draw_at_the_release(self):
         noise = CountingNoise()
         account = self.opened(noise=noise)
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         assert noise.calls == 0
         account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1e9)
         assert noise.calls == 1
@@ -265,13 +265,13 @@ class TestForeseen:
     def test_an_account_with_a_plan_draws_at_the_release(self):
         account = self.opened()
         account.plan(Gaussian(9.0))
-        account.foresee(self.SIGMAS, size=4)
+        account.draw_ahead(self.SIGMAS, size=4)
         assert account._ahead is None
 
     def test_threads_never_share_a_vector(self):
         account, found = self.opened(), []
         sigmas = [1e9 + 1e6 * k for k in range(50)]
-        account.foresee(sigmas, size=4)
+        account.draw_ahead(sigmas, size=4)
 
         def release():
             for sigma in sigmas:

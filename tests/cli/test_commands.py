@@ -486,7 +486,7 @@ class TestSignals:
         from quorate.means.user_mean import UserMean
 
         def interrupt(self, data, *_):
-            data.user_means()  # what was read is paid for
+            data.each(lambda users: users.user_means())  # what was read is paid for
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
 

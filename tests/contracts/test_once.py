@@ -84,7 +84,7 @@ def planned_account():
 
 def foreseen_account():
     made = account()
-    made.foresee([50.0], size=1)
+    made.draw_ahead([50.0], size=1)
     return made
 
 

@@ -57,7 +57,7 @@ class TestReadingOnce:
         table = csv_file(tmp_path, self.TEXT)
         seen = self.columns_read(table, monkeypatch)
         result = fit(FitRequest(epsilon=4.0, relation=Relation.REPLACE, **asked), table)
-        assert result.usable is not None
+        assert result.readable is not None
         assert len(seen) == len(set(seen)) > 1
 
     def test_the_share_that_was_read_climbs_to_one(self, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from network_worlds import FEATURES, FIRST, NETWORKS, jax_network, people, small
 from quorate.core.placed import Batch, Places
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid
+from quorate.nets import NeuralClassifier
 from quorate.nets.jax_networks import JaxNetwork
 from quorate.nets.networks import (
     check_on_made_up_users,
@@ -239,3 +240,19 @@ class TestModules:
             for seed in (0, 1)
         )
         assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("back_end", ["jax", "torch"])
+def test_a_label_that_nobody_listed_and_a_missing_cell_are_left_out(back_end):
+    """In PyTorch a label without a class would raise, which would be an answer about a record."""
+    module = None
+    if back_end == "torch":
+        torch = pytest.importorskip("torch")
+        module = torch.nn.Linear(3, 2)
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (200, 3))
+    labels = np.where(rows[:, 0] > 0, "yes", "no").astype(object)
+    labels[7], rows[9, 1], rows[11, 2] = "perhaps", np.nan, 1e300
+    model = NeuralClassifier(module, 8.0, classes=["no", "yes"], steps=2, progress=False)
+    model.fit(rows, labels, users=np.arange(200) // 2)
+    assert np.all(np.isfinite(model.weights_))

@@ -17,6 +17,7 @@ from quorate.accounting.account import Account
 from quorate.auditing import Cells, enumerate_runs
 from quorate.concepts import FiniteTable, Thresholds
 from quorate.conversion import CertifiedItemToUser, ItemToUser
+from quorate.core.people import People
 from quorate.guarantees import Relation
 from quorate.learners import LossSelector, PrivateMinError, PrivateThreshold
 from quorate.learners.smallest_error_search import choose_by_estimated_level
@@ -173,7 +174,7 @@ class TestNoisyBinarySearch:
 def by_estimated_level(data, excess):
     return choose_by_estimated_level(
         FiniteTable(RULES),
-        data,
+        People(data, Relation.REPLACE),
         records=RECORDS,
         excess=excess,
         published=False,

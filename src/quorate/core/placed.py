@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -96,6 +97,10 @@ class Places:
         if not self.lengths or list(self.lengths) != sorted(set(self.lengths)):
             raise ParameterError(f"Expected increasing lengths, got {self.lengths!r}.")
         _validate.positive_integer(length=self.lengths[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is laid out stays where it lies; another process lays out its own part.
+        return partial(Places, width=self.width, lengths=self.lengths), ()
 
     def of(self, keys: NDArray[np.uint64], ranks: NDArray[np.uint64] | None) -> Integers:
         """Return the place of each user: by rank among public keys, or by a hash of the own key.
@@ -175,6 +180,9 @@ def _laid_out(users: UserData, numbers: Integers, length: int, word: int) -> Bat
         rows[present] = users.X[found]
         if users.y is not None:
             targets[present] = users.y[found]
+    # A record that 32 bits do not hold, or whose label nobody listed, counts as absent.
+    odd = ~(np.isfinite(rows).all(axis=2) & np.isfinite(targets))
+    rows[odd], targets[odd], present[odd] = 0.0, 0.0, False
     return Batch(rows, targets, present)
 
 

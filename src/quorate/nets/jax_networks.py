@@ -101,6 +101,11 @@ class JaxNetwork(Network):
         init, apply = module
         return cls(apply, init(jax.random.key(seed)), shape=shape, head=head, frozen=frozen)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process compiles for itself.
+        compiled = ("_compiled", "_compiled_outputs")
+        return {name: held for name, held in vars(self).items() if name not in compiled}
+
     def gradients(self, theta: Vector) -> Callable[[Batch], Any]:
         """Return the compiled program at these weights."""
         single = theta.astype(np.float32)

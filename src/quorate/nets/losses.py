@@ -125,6 +125,16 @@ def torch_loss(
     """Return a loss of one's own: ``loss(outputs, targets)`` of a PyTorch module, one a record.
 
     The parameters are those of :func:`jax_loss`.
+
+    Examples
+    --------
+    >>> import importlib.util
+    >>> if importlib.util.find_spec("torch"):
+    ...     import torch
+    ...
+    ...     squares = lambda outputs, targets: (outputs[:, 0] - targets) ** 2
+    ...     loss = torch_loss(torch.nn.Linear(3, 1), squares, features=3)
+    ...     assert loss.network.initial.shape == (4,)
     """
     from quorate.nets.torch_networks import TorchNetwork
 

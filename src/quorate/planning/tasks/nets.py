@@ -39,7 +39,7 @@ class NetTask(LogisticTask):
 
     Parameters
     ----------
-    dimension, records, between, delta, beta, relation
+    dimension, records, between, delta, relation
         As for a logistic regression.
     hidden : int, default=32
         Hidden units of the default network.
@@ -79,7 +79,7 @@ class NetNumberTask(LinearTask):
 
     Parameters
     ----------
-    dimension, records, between, delta, beta, relation
+    dimension, records, between, delta, relation
         As for a linear regression.
     hidden : int, default=32
         Hidden units of the default network.
