@@ -47,10 +47,10 @@ def forgetting(*functions: Callable[..., Any] | None) -> Iterator[None]:
 
 def _held(thing: Any, depth: int) -> Any:
     """Return the identity of a thing and of what it holds; of what may grow also the size."""
-    if depth == 0 or isinstance(thing, type | ModuleType):
-        return id(thing)
     if type(thing) in _GROWING:
         return id(thing), len(thing)
+    if depth == 0 or isinstance(thing, type | ModuleType):
+        return id(thing)
     if isinstance(thing, partial):
         inside: list[Any] = [thing.func, *thing.args, *thing.keywords.values()]
     elif isinstance(thing, MethodType):

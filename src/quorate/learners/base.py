@@ -77,7 +77,7 @@ class HeldRecords:
     >>> from quorate.users import UserData
     >>> account = Account.open(epsilon=1.0)
     >>> data = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
-    >>> people, held = People(people, Relation.REPLACE), HeldRecords(account)
+    >>> people, held = People(data, Relation.REPLACE), HeldRecords(account)
     >>> held.typical(people), account.left < 1
     (4, True)
     >>> print(held.known)
