@@ -22,6 +22,7 @@ KEYS = {
     "opened_line",
     "opened_rows",
     "opened_votes",
+    "paid_pieces",
     "_KEY",
 }
 SOURCES = {"noise_for", "sample_for"}
@@ -44,6 +45,7 @@ TRUSTED = {
     "mechanisms/choices/noisy_rank.py",
     "mechanisms/choices/ordered.py",
     "mechanisms/choices/quantiles.py",
+    "mechanisms/choices/round_quantile.py",
     # Closed operations on keys and on equations, of which each user has one.
     "mechanisms/choices/stable_choice.py",
     "mechanisms/choices/universe.py",

@@ -18,6 +18,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SampleAccount, disjoint_groups, halved, sum_of_groups
 from quorate.core.moves import Moves
 from quorate.core.people import People
+from quorate.core.questions.pairs import BySign
 from quorate.core.sealed import Sealed
 from quorate.estimators import UserEstimator
 from quorate.exceptions import (
@@ -28,6 +29,8 @@ from quorate.exceptions import (
 )
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Gaussian, Pure, Relation, Repeated, Subsampled
+from quorate.mechanisms.choices.full_windows import choose_window
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 
 SECRET = 31337.0
 DATA = UserData(np.array([[SECRET], [1.0], [2.0]]), offsets=[0, 1, 2, 3])
@@ -244,6 +247,48 @@ def remembers_in_a_part(people, account):
     return account.laplace(people.encoded(Partly(), GRID).total(GRID), scale=4e4)
 
 
+def remembers_while_records_change(people, account):
+    seen = []
+
+    def change(users):
+        seen.append(users.X)
+        return users
+
+    return account.laplace(total(people.derive(change)), scale=4e4)
+
+
+def asks_a_quantile_for_its_pieces(people, account):
+    counts = people.each(UserData.record_counts)
+    return PrivateQuantile(domain=(0, 9), epsilon=1.0).pieces(counts, counts)
+
+
+def asks_a_quantile_for_its_law(people, account):
+    counts = people.each(UserData.record_counts)
+    return PrivateQuantile(domain=(0, 9), epsilon=1.0).probabilities(counts)
+
+
+def takes_a_quantile_of_everybody_for_one_of_a_group(people, account):
+    groups = disjoint_groups(account, 2)
+    counts = people.each(UserData.record_counts)
+    return PrivateQuantile(domain=(0, 9), epsilon=0.5).release(counts, account=groups[0])
+
+
+def takes_a_window_of_everybody_for_one_of_a_group(people, account):
+    groups = disjoint_groups(account, 2)
+    means = people.each(lambda users: np.tanh(users.user_means()[:, 0]))
+    return choose_window(means, width=0.1, epsilon=0.5, account=groups[0])
+
+
+def judges_duels_by_own_limits(people, account):
+    class Modest(BySign):
+        lowest = highest = property(lambda self: 0)
+
+    def blocks(users):
+        yield np.zeros((users.n_users, 2), np.int64)
+
+    return account.laplace(people.duels(blocks, 2, Modest(1, 1)), scale=1.0)
+
+
 CHEATS = [
     draws_twice,
     pays_little_and_draws,
@@ -276,6 +321,12 @@ CHEATS = [
     remembers_in_a_variable,
     remembers_as_a_method,
     remembers_in_a_part,
+    remembers_while_records_change,
+    asks_a_quantile_for_its_pieces,
+    asks_a_quantile_for_its_law,
+    takes_a_quantile_of_everybody_for_one_of_a_group,
+    takes_a_window_of_everybody_for_one_of_a_group,
+    judges_duels_by_own_limits,
 ]
 
 

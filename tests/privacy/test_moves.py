@@ -155,14 +155,14 @@ def moves(monkeypatch):
 
     for (kind, verb), measure in RELEASES.items():
         watch(kind, verb, measure)
-    honest = RoundQuantile._pieces
+    honest = RoundQuantile._edges
 
-    def pieces(self, *given):
+    def edges_of(self, *given):
         edges, losses = honest(self, *given)
         seen.append((self, of_pieces, (np.diff(edges), losses)))
         return edges, losses
 
-    monkeypatch.setattr(RoundQuantile, "_pieces", pieces)
+    monkeypatch.setattr(RoundQuantile, "_edges", edges_of)
     paired = PairQuantile.release_between
 
     def unseen(self, *given, **named):

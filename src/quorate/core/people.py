@@ -23,7 +23,13 @@ from quorate.core.moves import Moves
 from quorate.core.placed import PlacedSum, Places, Program
 from quorate.core.questions.ballots import Ballots, VotesOf, ballots_of
 from quorate.core.questions.lines import ViewOf, Walk, walk_of
-from quorate.core.questions.pairs import AddedDuels, Blocks, Verdict, worst_duels
+from quorate.core.questions.pairs import (
+    AddedDuels,
+    Blocks,
+    Verdict,
+    refuse_unproved,
+    worst_duels,
+)
 from quorate.core.questions.scores import AddedUp, Judgement
 from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows, seal_total
 from quorate.exceptions import ParameterError, SchemaError, SealedError
@@ -128,7 +134,8 @@ class People:
 
     def derive(self, change: Callable[[UserData], UserData], *, keep: bool = False) -> People:
         """Return the same users with other records: ``change`` of each part, where it lies."""
-        return self._of(self.__crowd.derive(change, keep=keep))
+        with forgetting(change):
+            return self._of(self.__crowd.derive(change, keep=keep))
 
     def capped(self, records: int, *, random_state: RandomState = None) -> People:
         """Return the same users with at most so many of their records, drawn by a public seed.
@@ -145,7 +152,8 @@ class People:
         crowd = self.__crowd
         if not isinstance(crowd, UserData) or crowd.n_users * dimension > _KEPT:
             return self, vectors
-        found = call_quietly(lambda: _in_batches(crowd, vectors, dimension))
+        with forgetting(vectors):
+            found = call_quietly(lambda: _in_batches(crowd, vectors, dimension))
         if found is None or found.shape != (crowd.n_users, dimension):
             return self, vectors  # what is wrong is told where the vectors are asked for
         each = np.arange(crowd.n_users + 1)
@@ -216,7 +224,11 @@ class People:
         return seal(found, moves, self.relation, self.among)
 
     def duels(self, blocks: Blocks, size: int, verdict: Verdict) -> Sealed:
-        """Let users compare each two of ``size`` candidates; return twice the worst of each."""
+        """Let users compare each two of ``size`` candidates; return twice the worst of each.
+
+        Verdicts are those of the core, whose limits are proved.
+        """
+        refuse_unproved(verdict)
         whole = not getattr(blocks, "batched", True)
         with forgetting(blocks, verdict.judge):
             table = self.__crowd.add_up(AddedDuels(blocks, size, verdict), whole=whole)

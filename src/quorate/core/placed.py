@@ -88,7 +88,7 @@ class Places:
 
     width: int
     lengths: tuple[int, ...]
-    _laid: WeakKeyDictionary[UserData, list[tuple[Integers, Batch]]] = field(
+    _laid: WeakKeyDictionary[UserData, dict[bool, list[tuple[Integers, Batch]]]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
 
@@ -121,7 +121,8 @@ class Places:
         They are laid out once, if nobody has to choose among records and all of them fit.
         """
         counts = users.record_counts()
-        held = self._laid.get(users)
+        hashed = ranks is None
+        held = self._laid.get(users, {}).get(hashed)
         if held is not None:
             yield from held
             return
@@ -139,7 +140,7 @@ class Places:
                     laid.append((numbers, batch))
                 yield numbers, batch
         if keep:
-            self._laid[users] = laid
+            self._laid.setdefault(users, {})[hashed] = laid
 
 
 def slots_of(places: Integers, width: int) -> Integers:

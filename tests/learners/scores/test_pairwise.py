@@ -87,15 +87,10 @@ class TestCounting:
 @pytest.mark.claim("F5: Theorem 37")
 class TestPrivacy:
     @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
-    def test_a_twin_with_the_sensitivity_of_a_single_count_is_caught(self, relation):
-        class SensitivityOne(BySign):
-            def sensitivity(self, relation):
-                return 2  # what one unclipped vote would have, in these doubled units
-
-        class Claiming(Duels):
-            verdict = SensitivityOne(2, 1)
-
-        assert not audit_score(Claiming(), relation, thorough=False).holds
+    def test_a_twin_with_the_sensitivity_of_a_single_count_is_caught(self, relation, monkeypatch):
+        # What one unclipped vote would have, in these doubled units.
+        monkeypatch.setattr(BySign, "sensitivity", lambda self, relation: 2)
+        assert not audit_score(Duels(loss=2, gain=1), relation, thorough=False).holds
 
     def test_two_hypotheses_reach_the_claim(self):
         pair = FiniteTable([[0, 1], [1, 0]])

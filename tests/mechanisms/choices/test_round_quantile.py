@@ -120,7 +120,7 @@ class TestLaw:
     )
     def test_every_weight_of_a_piece_names_a_point_inside_it(self, held, drawn, first):
         median = RoundQuantile(lower=float(first), upper=first + 90.0, epsilon=1.0, digits=3)
-        edges, losses = median._pieces(points(*held), points(*held))
+        edges, losses = median._edges(*median.ranks.pieces(points(*held), points(*held)))
         weights = sum(
             copies * inside.astype(object)
             for copies, inside in zip(median.copies, median._held(edges), strict=True)
@@ -185,7 +185,7 @@ class TestUtility:
         median = RoundQuantile(lower=0.0, upper=1.0, epsilon=1.0, relation=relation)
         held = np.full(200, median.numbers.last // 3 | 1)
         bound = median.error_bound(0.05)
-        edges, losses = median._pieces(held, held)
+        edges, losses = median._edges(*median.ranks.pieces(held, held))
         law = median._law(edges, losses)
         off = np.tile(losses, len(median.numbers.strides)) / 2 > bound
         assert law.probabilities[off].sum() <= 0.05

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
-from quorate.core.questions.pairs import Verdict, worst_duels
+from quorate.core.questions.pairs import Verdict, refuse_unproved, worst_duels
 from quorate.core.questions.scores import bounded
 from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, seal, seal_rows
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
@@ -211,6 +211,7 @@ class Walk(Closed):
         The table of duels grows with the square of the pieces, so each user keeps as many steps as
         fit, all with ``most_pieces``: a public number where the number of users is.
         """
+        refuse_unproved(verdict)
         people = self.__people
         steps = (most_pieces - 1) // max(1, people.n_users)
         if steps == 0:
@@ -312,12 +313,19 @@ class SealedLine(Closed):
     def maximum(self, other: SealedLine) -> SealedLine:
         """Return the larger of two losses at each point: it moves as one of them does."""
         same = self.relation is other.relation and self.among is other.among
-        if not same or not np.array_equal(self.__starts, other.__starts):
+        if not same or self.size != other.size:
             raise RelationMismatchError("Expected losses of the same people along the same line.")
         a, b = self.moves, other.moves
         reach, rising = max(a.largest, b.largest), a.rising and b.rising
         moves = Moves.of_scores(reach, coordinates=self.size, one_sided=rising)
-        return self._with(self.__starts, np.maximum(self.__losses, other.__losses), moves)
+        # Where pieces begin is private: lines that were cut elsewhere are not refused but cut.
+        starts = np.union1d(self.__starts, other.__starts)
+        losses = np.maximum(*(each.__at(starts) for each in (self, other)))
+        return self._with(starts, losses, moves)
+
+    def __at(self, starts: Places) -> Integers:
+        """Return the loss at each of these points."""
+        return self.__losses[np.searchsorted(self.__starts, starts, side="right") - 1]
 
     def between(self, first: int, last: int) -> SealedLine:
         """Return the points from the public ``first`` to the public ``last``."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.moves import Moves
-from quorate.exceptions import SchemaError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.users.crowd import call_quietly
 from quorate.users.data import UserData
@@ -31,6 +31,7 @@ __all__ = [
     "BySign",
     "Verdict",
     "count_defeats",
+    "refuse_unproved",
     "worst_duels",
 ]
 
@@ -137,6 +138,12 @@ class ByDifference(Verdict):
         for errors in mistakes.astype(np.int64):
             table += self.judge(errors[:, np.newaxis], errors[np.newaxis, :])
         return table
+
+
+def refuse_unproved(verdict: Verdict) -> None:
+    """Refuse a verdict whose limits nobody has proved: what it adds up is not cut again."""
+    if type(verdict) not in (BySign, ByDifference):
+        raise ParameterError(f"Expected BySign or ByDifference, got {type(verdict).__name__}.")
 
 
 def count_defeats(mistakes: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.core.moves import Moves
-from quorate.core.sealed import Closed, Sealed, SealedRows, check_rows, opened_rows, seal
+from quorate.core.sealed import Closed, Sealed, SealedRows, opened_rows, seal
 from quorate.exceptions import ParameterError, SealedError
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 
@@ -143,7 +143,7 @@ def choose_window(values: SealedRows, *, width: float, epsilon: float, account: 
     >>> bool(abs(found - 0.31) <= 0.05)
     True
     """
-    check_rows(values, account.relation)
+    account.check_seal(values)
     mechanism = ChooseOrdered(epsilon=epsilon, relation=account.relation)
     pieces = window_pieces(_one_row_each(values.present()), width)
     first = mechanism.release(*pieces, lower=1 - _QUARTERS, account=account)

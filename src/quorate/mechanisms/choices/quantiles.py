@@ -28,6 +28,7 @@ __all__ = [
     "FloatQuantile",
     "PrivateQuantile",
     "check_denominator",
+    "paid_pieces",
     "quantile_pieces",
     "rank_loss",
     "rank_sensitivity",
@@ -236,7 +237,7 @@ class PrivateQuantile:
         >>> 7 <= between.release_between(np.full(200, 7), np.full(200, 8)) <= 8
         True
         """
-        lengths, losses = self.pieces(lower, upper)
+        lengths, losses = paid_pieces(self, lower, upper, account)
         return self.choice.release(lengths, losses, lower=self.domain[0], account=account)
 
     def probabilities(
@@ -258,25 +259,42 @@ class PrivateQuantile:
         return self.choice.error_bound(size, beta) / self.exact_quantile.denominator
 
     def pieces(
-        self, lower: SealedRows | NDArray[np.int64], upper: SealedRows | NDArray[np.int64]
+        self, lower: NDArray[np.int64], upper: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Return lengths and losses of the pieces of :func:`quantile_pieces`: private numbers."""
-        low, high = self._opened(lower), self._opened(upper)
+        """Return lengths and losses of the pieces of :func:`quantile_pieces`; for audits.
+
+        Sealed rows are refused: of people the pieces are private numbers.
+        """
+        low, high = _values(lower), _values(upper)
         if low.shape != high.shape:
             raise SchemaError(
                 "Expected as many lower as upper limits, one of each a user, got other numbers."
             )
         return quantile_pieces(low, high, domain=self.domain, quantile=self.exact_quantile)
 
-    def _opened(self, values: SealedRows | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the values for the choice, which pays for them; refuse other people's."""
-        if not isinstance(values, SealedRows):
-            return _values(values)
-        check_rows(values, self.relation)
-        # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
-        if values.paired and self.sensitivity < self.exact_quantile.denominator:
-            raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
-        return _values(opened_rows(values))
+
+def paid_pieces(
+    quantile: PrivateQuantile,
+    lower: SealedRows | NDArray[np.int64],
+    upper: SealedRows | NDArray[np.int64],
+    account: Account | None,
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the pieces for a release that pays for them; only the core imports this.
+
+    Rows under another relation, or about other people than the account's, are refused.
+    """
+    for values in (lower, upper):
+        if isinstance(values, SealedRows):
+            check_rows(values, quantile.relation)
+            if account is not None:
+                account.check_seal(values)
+            # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
+            if values.paired and quantile.sensitivity < quantile.exact_quantile.denominator:
+                raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
+    low, high = (
+        opened_rows(each) if isinstance(each, SealedRows) else each for each in (lower, upper)
+    )
+    return quantile.pieces(low, high)
 
 
 @dataclass(frozen=True, kw_only=True)

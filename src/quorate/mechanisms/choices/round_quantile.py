@@ -23,7 +23,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.exponential import choose_weighted, weighted_probabilities
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.choices.quantiles import PrivateQuantile, paid_pieces
 from quorate.noise import NoiseSource
 from quorate.noise.composed_laws import PiecewiseLaw
 
@@ -276,7 +276,7 @@ class RoundQuantile:
         >>> 7 <= between.release_between(np.full(200, 7), np.full(200, 8)) <= 8
         True
         """
-        edges, losses = self._pieces(lower, upper)
+        edges, losses = self._edges(*paid_pieces(self.ranks, lower, upper, account))
 
         def draw(noise: NoiseSource) -> int:
             weights = np.zeros(len(losses), dtype=np.uint64)
@@ -308,7 +308,8 @@ class RoundQuantile:
         >>> median.numbers.strides, median.probabilities(np.array([4])).round(3).tolist()
         ((1,), [0.576, 0.212, 0.212])
         """
-        law = self._law(*self._pieces(lower, lower if upper is None else upper))
+        pieces = self.ranks.pieces(lower, lower if upper is None else upper)
+        law = self._law(*self._edges(*pieces))
         each = law.probabilities / np.maximum(law.lengths, 1)
         chances = np.zeros(self.numbers.last - self.numbers.first + 1)
         listed = np.repeat(each, law.lengths.astype(np.int64))
@@ -322,11 +323,10 @@ class RoundQuantile:
         worse = self.choice.error_bound(self.weight, beta, optimal_points=self.copies[0])
         return worse / self.ranks.exact_quantile.denominator
 
-    def _pieces(
-        self, lower: SealedRows | NDArray[np.int64], upper: SealedRows | NDArray[np.int64]
+    def _edges(
+        self, lengths: NDArray[np.uint64], losses: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where pieces of equal loss begin and end, and their losses."""
-        lengths, losses = self.ranks.pieces(lower, upper)
         begin = np.zeros(1, dtype=np.int64)
         return self.numbers.first + np.cumsum(np.r_[begin, lengths.astype(np.int64)]), losses
 
