@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from itertools import product
 
 import numpy as np
@@ -11,9 +12,11 @@ from scipy.stats import binom
 
 from quorate.concepts import Conjunctions
 from quorate.concepts.boolean.booleans import all_patterns
+from quorate.concepts.dimensions import TooMuchWork
 from quorate.concepts.tables import FiniteTable
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import SharedSeed
+from quorate.stability import list_stable, littlestone
 from quorate.stability.correlated_sampling import agreement_probability
 from quorate.stability.list_stable import (
     ListLearner,
@@ -22,6 +25,7 @@ from quorate.stability.list_stable import (
     filter_records,
     published_chunks,
 )
+from quorate.stability.proved_lists import ProvedListLearner
 from quorate.stability.rules import plurality
 from quorate.users import UserData
 
@@ -99,6 +103,38 @@ class TestLists:
         assert published == math.ceil(100 * math.log(160) / 0.04)
         assert 8 * binom.cdf(math.floor(0.3 * exact), exact, 0.4) <= 0.05
         assert 8 * binom.cdf(math.floor(0.3 * (exact - 1)), exact - 1, 0.4) > 0.05
+
+    @pytest.mark.parametrize("kind", [ListLearner, ProvedListLearner])
+    def test_nothing_of_a_sample_is_kept(self, kind):
+        """A memory of version spaces would say which samples were seen."""
+        concepts, states = FiniteTable(np.tri(9, 8, -1).astype(int)), []
+        for target in (1, 6):
+            learner = kind(concepts, alpha=0.1)
+            data = people(concepts, target, users=40, records=12, rng=np.random.default_rng(0))
+            assert any(learner.lists(data))
+            states.append(pickle.dumps(learner))
+        assert states[0] == states[1]
+
+    def test_a_version_space_of_too_many_steps_has_no_list_whoever_came_before(self):
+        """An error would be about people, and a shared count of steps about all of them."""
+        learner = ListLearner(FiniteTable(np.tri(40, 39, -1).astype(int)))
+        object.__setattr__(learner.spaces, "max_steps", 200)
+        few, many = 0b11 << 20, learner.spaces.everything
+        assert learner.list_of(many) == ()
+        alone = learner.list_of(few)
+        for _ in range(50):
+            learner.list_of(many)
+        assert learner.list_of(few) == alone != ()
+
+    def test_a_class_that_takes_too_many_steps_is_refused_before_records(self, monkeypatch):
+        table = FiniteTable(np.random.default_rng(0).integers(0, 2, (64, 32)))
+        monkeypatch.setattr(
+            list_stable,
+            "VersionSpaces",
+            lambda table: littlestone.VersionSpaces(table, max_steps=50),
+        )
+        with pytest.raises(TooMuchWork):
+            ListLearner(table)
 
     def test_a_class_that_is_no_small_table_is_refused(self):
         with pytest.raises(ParameterError, match="FiniteTable"):

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept, labelled_records
+from quorate.concepts.dimensions import TooMuchWork
 from quorate.concepts.tables import FiniteTable
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import SharedSeed, hash_word
@@ -71,7 +72,6 @@ class ListLearner:
 
     concepts: FiniteTable
     alpha: float = 0.02
-    _lists: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         _validate.probability(alpha=self.alpha)
@@ -85,6 +85,7 @@ class ListLearner:
                 f"Expected a domain of at most {LARGEST_DOMAIN} points, got "
                 f"{self.concepts.table.shape[1]}."
             )
+        _ = self.dimension  # a class that is too much work is refused before anybody's records
 
     @cached_property
     def spaces(self) -> VersionSpaces:
@@ -102,26 +103,32 @@ class ListLearner:
         return 1 << self.dimension
 
     def list_of(self, space: int) -> tuple[int, ...]:
-        """Return the list of a version space, without repetitions, in a public order."""
+        """Return the list of a version space, without repetitions, in a public order.
+
+        Version spaces are private: nothing about them is kept, and one that takes too many steps
+        has an empty list, whatever was asked before.
+        """
+        try:
+            return self._listed(space, self.spaces.afresh())
+        except TooMuchWork:
+            return ()
+
+    def _listed(self, space: int, spaces: VersionSpaces) -> tuple[int, ...]:
         if space == 0:
             return ()
-        known = self._lists.get(space)
-        if known is None:
-            sides = self.spaces.splits(space)
-            if sides is None:
-                known = (self.spaces.optimal(space),)
-            else:
-                known = tuple(dict.fromkeys(h for side in sides for h in self.list_of(side)))
-            self._lists[space] = known
-        return known
+        sides = spaces.splits(space)
+        if sides is None:
+            return (spaces.optimal(space),)
+        return tuple(dict.fromkeys(h for side in sides for h in self._listed(side, spaces)))
 
     def lists(self, users: UserData) -> list[tuple[int, ...]]:
         """Return the list of each user, who is one sample; empty if no hypothesis fits."""
         allowed = np.floor(self.alpha / 2 * users.record_counts())
         found: list[tuple[int, ...]] = []
+        list_of = cache(self.list_of)
         for block, mistakes in self.concepts.mistakes_in_batches(users):
             fits = mistakes <= allowed[block, np.newaxis]
-            found += [self.list_of(space_of(row)) for row in fits]
+            found += [list_of(space_of(row)) for row in fits]
         return found
 
     def filtered(self, lists: list[tuple[int, ...]], fresh: UserData) -> list[tuple[int, ...]]:

@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -70,6 +71,13 @@ class VersionSpaces:
     def everything(self) -> int:
         """The whole class."""
         return (1 << len(self.table)) - 1
+
+    def afresh(self) -> VersionSpaces:
+        """Return the same class, with nothing remembered and all steps still to be made."""
+        other = copy.copy(self)
+        for name, empty in (("_bounds", {}), ("_optimal", {}), ("_steps", [0])):
+            object.__setattr__(other, name, empty)
+        return other
 
     @cached_property
     def ones(self) -> tuple[int, ...]:

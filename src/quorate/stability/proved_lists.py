@@ -41,14 +41,14 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.stability.list_stable import ListLearner
-from quorate.stability.littlestone import space_of
+from quorate.stability.littlestone import VersionSpaces, space_of
 from quorate.users import UserData
 
 __all__ = ["ProvedListLearner"]
@@ -132,34 +132,31 @@ class ProvedListLearner(ListLearner):
         """Return the same for one hypothesis that is drawn from the list (Theorem 17)."""
         return self.eta(records) / self.longest
 
-    def list_of(self, space: int) -> tuple[int, ...]:
+    def _listed(self, space: int, spaces: VersionSpaces) -> tuple[int, ...]:
         """Return the predictions of the irreducible sets that few labelled points leave."""
-        known = self._lists.get(space)
-        if known is None:
-            fewest: dict[int, int] = {}
-            for condition, points in self.conditions.items():
-                left = space & condition
-                if left:
-                    fewest[left] = min(points, fewest.get(left, points))
-            listed = (
-                self.spaces.optimal(left)
-                for left, points in fewest.items()
-                if points + self.spaces.dimension(left) <= self.dimension
-                and self.spaces.splits(left) is None
-            )
-            known = self._lists[space] = tuple(dict.fromkeys(listed))
-        return known
+        fewest: dict[int, int] = {}
+        for condition, points in self.conditions.items():
+            left = space & condition
+            if left:
+                fewest[left] = min(points, fewest.get(left, points))
+        listed = (
+            spaces.optimal(left)
+            for left, points in fewest.items()
+            if points + spaces.dimension(left) <= self.dimension and spaces.splits(left) is None
+        )
+        return tuple(dict.fromkeys(listed))
 
     def lists(self, users: UserData) -> list[tuple[int, ...]]:
         """Return the list of each user, who is one sample."""
         steps, counts = self.dimension + 1, users.record_counts()
         found: list[tuple[int, ...]] = []
+        list_of = cache(self.list_of)
         for block, mistakes in self.concepts.mistakes_in_batches(users):
             for row, held in zip(mistakes, counts[block].tolist(), strict=True):
                 spaces = (
                     space_of(row <= ((2 * level + 1) * held) // (2 * steps))
                     for level in range(steps)
                 )
-                lists = (self.list_of(space) for space in spaces if space)
+                lists = (list_of(space) for space in spaces if space)
                 found.append(tuple(dict.fromkeys(h for each in lists for h in each)))
         return found
