@@ -257,6 +257,37 @@ def remembers_while_records_change(people, account):
     return account.laplace(total(people.derive(change)), scale=4e4)
 
 
+def divides_by_the_largest_of_all(people, account):
+    def shares(users):
+        means = users.user_means()[:, 0]
+        return means / np.abs(means).max()
+
+    return account.laplace(people.counts(shares, [0.5]), scale=1.0)
+
+
+def centres_by_the_mean_of_all(people, account):
+    class Centred(Means):
+        def __call__(self, users):
+            return users.user_means() - users.X.mean(axis=0)
+
+    return account.laplace(people.total(Centred(), GRID), scale=4e4)
+
+
+def ranks_users(people, account):
+    def ranks(users):
+        return np.argsort(np.argsort(users.user_means()[:, 0]))
+
+    return account.laplace(people.each(ranks).counts([1.0]), scale=1.0)
+
+
+def labels_the_largest(people, account):
+    def leads(users):
+        means = users.user_means()[:, 0]
+        return (means == means.max()).astype(np.int64)
+
+    return account.laplace(people.tally(leads, 2), scale=2.0)
+
+
 def asks_a_quantile_for_its_pieces(people, account):
     counts = people.each(UserData.record_counts)
     return PrivateQuantile(domain=(0, 9), epsilon=1.0).pieces(counts, counts)
@@ -322,6 +353,10 @@ CHEATS = [
     remembers_as_a_method,
     remembers_in_a_part,
     remembers_while_records_change,
+    divides_by_the_largest_of_all,
+    centres_by_the_mean_of_all,
+    ranks_users,
+    labels_the_largest,
     asks_a_quantile_for_its_pieces,
     asks_a_quantile_for_its_law,
     takes_a_quantile_of_everybody_for_one_of_a_group,

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from quorate.accounting.compose import price
 from quorate.auditing import replay
-from quorate.exceptions import NumericalFailure, ParameterError, QueriesExhaustedError
+from quorate.exceptions import NumericalFailure, ParameterError, QueriesExhaustedError, SealedError
 from quorate.guarantees import Nothing, Relation
 from quorate.means import UserQueries
 from quorate.noise import SeededNoise, use_noise
@@ -23,6 +23,8 @@ RNG = np.random.default_rng(0)
 IDS = np.arange(4000) // 2
 RECORDS = RNG.normal(size=(4000, 2)) + 5.0
 DATA = UserData.from_arrays(RECORDS, users=IDS)
+# How many records a question saw; beside it, because it may keep nothing itself.
+SEEN = []
 
 
 def desk(data=DATA, **parameters):
@@ -100,15 +102,25 @@ class TestUtility:
 
 class TestIsolation:
     def test_a_question_sees_one_user_at_a_time(self):
-        seen = []
+        SEEN.clear()
 
         def watch(records):
-            seen.append(len(records))
+            SEEN.append(len(records))
             return records.mean(axis=0)
 
         desk().ask(watch)
         # The first call sees made-up records.
-        assert seen == [2] * 2001
+        assert SEEN == [2] * 2001
+
+    def test_a_question_that_keeps_what_it_saw_is_refused(self):
+        kept = []
+
+        def keep(records):
+            kept.append(records)
+            return records.mean(axis=0)
+
+        with pytest.raises(SealedError, match="kept something"):
+            desk().ask(keep)
 
     def test_a_question_cannot_change_what_the_next_one_sees(self):
         def vandal(records):

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quorate.core.alone import refuse_company
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
 from quorate.core.placed import PlacedSum, Places, Program
@@ -166,11 +167,10 @@ class People:
         """Add up one bounded vector a user; its moves are those that the grid proves."""
         check_statistic(statistic, grid)
         work = partial(sum_users, statistic=statistic, grid=grid)
-        with forgetting(statistic):
-            if getattr(statistic, "batched", True):
-                halves = self.__crowd.add_up(_InBatches(work, grid.bound.dimension))
-            else:
-                halves = self.__crowd.add_up(work, whole=True)
+        if getattr(statistic, "batched", True):
+            halves = self._added(statistic, _InBatches(work, grid.bound.dimension))
+        else:
+            halves = self._added(statistic, work, whole=True)
         return seal_total(grid.join(halves), grid, self.relation, self.among)
 
     def placed_total(self, program: Program, grid: Grid, places: Places, *, word: int) -> Sealed:
@@ -192,9 +192,7 @@ class People:
         NaN is beyond all. ``dimension`` says how many numbers a user takes on the way.
         """
         public = np.asarray(thresholds, dtype=np.float64)
-        work = _Counted(values, public)
-        with forgetting(values):
-            found = self.__crowd.add_up(_InBatches(work, dimension))
+        found = self._added(values, _InBatches(_Counted(values, public), dimension))
         moves = Moves.of_counts(public.size, rising=self.relation is Relation.ADD_REMOVE)
         return seal(found, moves, self.relation, self.among)
 
@@ -209,14 +207,14 @@ class People:
         With several ``labellings`` users have a row of labels, one in each, and their tallies stand
         one after the other: one user moves each of them as far as one alone.
         """
-        with forgetting(labels):
-            found = self.__crowd.add_up(_Tallied(labels, size, labellings))
+        found = self._added(labels, _Tallied(labels, size, labellings))
         moves = Moves.of_tally(self.relation, labellings=labellings)
         return seal(found, moves, self.relation, self.among)
 
     def scores(self, judgement: Judgement) -> Sealed:
         """Add up what users say about each of many candidates, cut to a public range."""
         whole = not getattr(judgement, "batched", True)
+        refuse_company(judgement, AddedUp(judgement), self.__crowd.nobody(), added=True)
         with forgetting(judgement):
             found = self.__crowd.add_up(AddedUp(judgement), whole=whole)
         low, high = judgement.low, judgement.high
@@ -249,24 +247,33 @@ class People:
     def each(self, values: PerUser) -> SealedRows:
         """Return one number, or one row of them, for each user."""
         empty = np.asarray(values(self.__crowd.nobody()))
-        with forgetting(values):
-            parts = self.__crowd.map(_Rows(values))
+        parts = self._rows(values, _Rows(values))
         return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
 
     def each_in_order(self, values: PerUser, *, random_state: RandomState) -> SealedRows:
         """Return one row of each user, in an order that a public seed draws of the ids."""
         order = np.argsort(self.__crowd.public_draws(random_state), kind="stable")
-        with forgetting(values):
-            parts = self.__crowd.map(_Rows(values))
+        parts = self._rows(values, _Rows(values))
         return seal_rows(np.concatenate(parts)[order], self.relation, among=self.among)
 
     def encoded(self, statistic: Statistic, grid: Grid) -> SealedRows:
         """Return the bounded vector of each user, in steps of ``grid``."""
         check_statistic(statistic, grid)
-        with forgetting(statistic):
-            parts = self.__crowd.map(partial(encode_users, statistic=statistic, grid=grid))
+        parts = self._rows(statistic, partial(encode_users, statistic=statistic, grid=grid))
         empty = np.empty((0, grid.bound.dimension), np.int64)
         return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
+
+    # Asking: what is asked keeps nothing, and says of a user the same whoever else is there.
+
+    def _added(self, function: PerUser, work: PerUser, *, whole: bool = False) -> Integers:
+        refuse_company(function, _Rows(function), self.__crowd.nobody())
+        with forgetting(function):
+            return self.__crowd.add_up(work, whole=whole)
+
+    def _rows(self, function: PerUser, work: PerUser) -> list[NDArray[Any]]:
+        refuse_company(function, _Rows(function), self.__crowd.nobody())
+        with forgetting(function):
+            return self.__crowd.map(work)
 
     # For the core.
 

@@ -1,0 +1,132 @@
+"""Functions that are asked about users say the same of a user, whoever else is there.
+
+A statistic that divides by the largest of all values, subtracts the mean of all or ranks users
+makes one user's row depend on all others: then one user moves more than the own row, and no bound
+holds. So each function is tried on made-up users first, before any record is read: what it says of
+all of them together has to be what it says of each of them alone.
+
+That stops honest mistakes. A function that nobody can try (it raises on made-up users) passes, and
+one that looks at others only where real records are is not found. Neither are last bits, which a
+product over several users' rows rounds in other ways: tests of each statistic look for those, and
+where code of the caller does so, the guarantee says idealized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import SealedError
+from quorate.users.crowd import call_quietly
+from quorate.users.data import UserData
+
+__all__ = ["refuse_company"]
+
+# Records of the made-up users: one of them holds a single record.
+_COUNTS = (1, 3, 2)
+# Functions hold others (partial, bound methods, callables as attributes), to this depth.
+_DEEP = 3
+# Far above the rounding errors of 32-bit floats, far below any influence that matters.
+_ROUNDING = 2.0**-10
+# What was tried: definitions, of which a program has finitely many.
+_TRIED: set[Hashable] = set()
+
+# From some users to one row a user, or to integers that add up over users.
+Work = Callable[[UserData], NDArray[Any]]
+
+
+def refuse_company(function: Any, work: Work, like: UserData, *, added: bool = False) -> None:
+    """Refuse a function whose answers about a user depend on others; try each once.
+
+    Parameters
+    ----------
+    function : callable
+        What the caller gave; two of the same definition are tried once.
+    work : callable
+        Asks the function about some users: one row a user; or, if ``added``, sums over users.
+    like : UserData
+        Nobody, of the same description as the users.
+    added : bool
+
+    Examples
+    --------
+    >>> nobody = UserData([[0.0]], offsets=[0, 1]).nobody()
+    >>> refuse_company(UserData.user_means, UserData.user_means, nobody)
+    >>> ranks = lambda users: np.argsort(users.user_means()[:, 0])
+    >>> refuse_company(ranks, ranks, nobody)
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.SealedError: A function says something else of a user when other users are
+    there: on made-up users, what it said of all together was not what it said of each alone. Let it
+    use this user's records and public numbers only; what all users share has to be released first.
+    """
+    tried = (_definition(function, _DEEP), like.n_features, like.has_target, added)
+    if tried in _TRIED:
+        return
+    found = call_quietly(lambda: _together_and_alone(work, like))
+    if found is not None:
+        together, alone = found
+        expected = sum(alone[1:], start=alone[0]) if added else np.concatenate(alone)
+        if not _alike(together, expected):
+            raise SealedError(
+                "A function says something else of a user when other users are there: on made-up "
+                "users, what it said of all together was not what it said of each alone. Let it "
+                "use this user's records and public numbers only; what all users share has to be "
+                "released first."
+            )
+    _TRIED.add(tried)
+
+
+def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two tables are equal up to the rounding of 32-bit programs."""
+    if one.shape != other.shape:
+        return False
+    reach = np.nan_to_num(np.abs(other)).max(initial=0) * _ROUNDING
+    return np.allclose(one, other, rtol=0.0, atol=reach, equal_nan=True)
+
+
+def _together_and_alone(work: Work, like: UserData) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    users = _made_up(like)
+    return np.asarray(work(users)), [np.asarray(work(users.take([i]))) for i in range(len(_COUNTS))]
+
+
+def _made_up(like: UserData) -> UserData:
+    """Return a few users with different records; numbers of either sign, labels 0 and 1."""
+    places = np.arange(sum(_COUNTS) * like.n_features, dtype=np.float64)
+    rows = np.sin(1 + places**2).reshape(sum(_COUNTS), like.n_features)
+    labels = np.arange(sum(_COUNTS)) % 2 if like.has_target else None
+    owners = np.repeat(np.arange(len(_COUNTS)), _COUNTS)
+    return UserData.from_arrays(rows, labels, users=owners)
+
+
+def _definition(thing: Any, depth: int) -> Hashable:
+    """Return what tells one definition from another: code, types, and those of what is held."""
+    if isinstance(thing, FunctionType):
+        held = [cell for cell in map(_content, thing.__closure__ or ()) if callable(cell)]
+        return thing.__code__, _definitions(held, depth)
+    if isinstance(thing, MethodType):
+        return _definition(thing.__func__, depth), _definition(thing.__self__, depth - 1)
+    if isinstance(thing, partial):
+        held = [thing.func, *thing.args, *thing.keywords.values()]
+        return partial, _definitions(held, depth)
+    if isinstance(thing, type | BuiltinFunctionType | MethodDescriptorType | np.ufunc):
+        return thing
+    return type(thing), _definitions(list(getattr(thing, "__dict__", {}).values()), depth)
+
+
+def _definitions(held: list[Any], depth: int) -> Hashable:
+    if depth == 0:
+        return ()
+    return tuple(_definition(each, depth - 1) for each in held if callable(each))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet assigned
+        return None
