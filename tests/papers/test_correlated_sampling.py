@@ -5,15 +5,19 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from quorate.concepts import FiniteTable
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.planning.tasks.agreement import AgreementTask, LocalAgreementTask
 from quorate.protocols.randomizers.hashed import HashedResponse
 from quorate.public_randomness import SharedSeed
+from quorate.queries.statistical import StatisticalQuery
 from quorate.stability.correlated_sampling import choose_together
 from quorate.stability.from_learner import LearnerRepresentation
-from quorate.stability.query_rule import query_records
+from quorate.stability.proved_lists import ProvedListLearner
+from quorate.stability.query_rule import RoundedOracle, query_records
 from quorate.stability.softmax import published_records, published_sharpness
 
 
@@ -97,6 +101,48 @@ def test_lemma_32_prints_the_records_of_a_query(q, tau, beta):
     m = query_records(**known)
     # Hoeffding: a mean of m values leaves (beta / (q I)) with chance 2 e^(-2 m (beta/(qI))^2).
     assert 2 * q * math.exp(-2 * m * (beta / (q * steps)) ** 2) <= beta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("records", "alpha"), [(300, 0.2), (60, 0.1)])
+def test_theorem_18_has_an_eta_that_counts_every_concept(records, alpha):
+    """G3: each concept but the target's counts its mistakes right, with its own binomial.
+
+    Theorem 18 asks for Omega(1/d) from (d/alpha)^O(1) records. The proved eta is a union bound:
+    below it no product of the concepts' chances may fall, whatever their errors are.
+    """
+    learner = ProvedListLearner(FiniteTable(np.tri(8, 7, -1).astype(int)), alpha=alpha)
+    d, others = 3, 7
+    assert learner.dimension == d
+    worst = 0.0
+    for level in range(d + 1):  # err at most level / (d + 1), or more than the next level
+        kept = math.floor((level + 0.5) / (d + 1) * records + 1e-9)
+        worst = max(
+            worst,
+            1 - binom.cdf(kept, records, level / (d + 1)),
+            binom.cdf(kept, records, (level + 1) / (d + 1)),
+        )
+    assert learner.eta(records) == pytest.approx(max(0.0, 1 - others * worst))
+    if records == 300:
+        assert learner.eta(records) >= 1 / d
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.07])
+def test_algorithm_5_rounds_up_or_down_on_a_grid_of_three_over_tau(tau):
+    """G10: floor(I u) / I or the next with the chance of the rest; I = ceil(3 / tau)."""
+    steps = math.ceil(3 / tau)
+    query = StatisticalQuery(function=lambda X, y: X[:, 0] > 0, tolerance=tau, boolean=True)
+    for ones in (0, 1, 37, 99):
+        records, value = np.repeat([[1.0], [0.0]], [ones, 100 - ones], axis=0), ones / 100
+        answers = np.array(
+            [
+                RoundedOracle(records, np.zeros(100), offsets=np.array([u])).ask(query)
+                for u in (np.arange(400) + 0.5) / 400
+            ]
+        )
+        low = math.floor(value * steps + 1e-12)
+        assert set(np.round(answers * steps, 9)) <= {low, low + 1}
+        up = np.mean(answers > (low + 0.5) / steps)
+        assert up == pytest.approx(value * steps - low, abs=4e-3)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])

@@ -10,14 +10,23 @@ from printed_laws import exponential, permute_and_flip
 from quorate import UserData
 from quorate.auditing import enumerate_runs
 from quorate.concepts import FiniteTable
+from quorate.conversion.perfect_generalisation import calibrated_radius
 from quorate.conversion.translation import (
     corollary_3_users,
     deletion_reach,
     item_to_user,
     item_to_user_users,
+    solved_users,
     theorem_11_users,
 )
+from quorate.distributions import ProductDistribution
+from quorate.distributions.categories import product
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.covers import product_cover, simplex_cover
+from quorate.distributions.hypotheses.families import DiscreteFamily
+from quorate.distributions.hypotheses.selection import HypothesisSelector, choose_member
 from quorate.learners import ConceptLearner
+from quorate.noise import SeededNoise, use_noise
 
 RULES = np.array([[0, 0], [0, 1], [1, 1]])
 EPSILON = 1.3
@@ -115,6 +124,107 @@ class TestTheorems37And40:
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("n", "epsilon", "beta"), [(6, 0.4, 0.9), (9, 0.2, 0.5), (3, 0.5, 0.01)])
+def test_two_samples_have_laws_within_the_calibrated_radius(n, epsilon, beta):
+    """F3: McDiarmid's t with 2 |O| e^(-t^2 / (n epsilon^2)) = beta, and group privacy's n epsilon.
+
+    A choice of 0 or 1 with weights e^(epsilon votes / 2): one record moves a log ratio by epsilon.
+    """
+    radius = calibrated_radius(epsilon=epsilon, records=n, outputs=2, beta=beta)
+    assert radius == pytest.approx(
+        min(epsilon * math.sqrt(n * math.log(2 * 2 / beta)), n * epsilon)
+    )
+    if radius < n * epsilon:
+        assert 2 * 2 * math.exp(-((radius / epsilon) ** 2) / n) == pytest.approx(beta)
+    laws = [np.log(exponential([ones, n - ones], rate=epsilon / 2)) for ones in range(n + 1)]
+    chances = [math.comb(n, ones) / 2**n for ones in range(n + 1)]
+    far = sum(
+        chances[a] * chances[b]
+        for a, b in itertools.product(range(n + 1), repeat=2)
+        if np.abs(laws[a] - laws[b]).max() > radius + 1e-12
+    )
+    assert far <= beta
+
+
+class TestTheorem41:
+    """F7: psi(z) = P(W) - 1[z in W], W where P > P', added up by user and clipped."""
+
+    PMF = np.array([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5], [0.125, 0.75, 0.125]])
+    HELD = ((0, 0, 0, 0), (0, 1), (2, 2, 1, 0, 2, 2, 2, 2, 2), (1,), (0, 2, 0))
+
+    def law(self, clip):
+        rows = [(z, user) for user, records in enumerate(self.HELD) for z in records]
+        z, users = np.array(rows).T
+        selector = HypothesisSelector(DiscreteFamily(self.PMF), EPSILON, clip=clip)
+        found = enumerate_runs(
+            lambda noise: selector.fit(z[:, None].astype(float), users=users).index_
+        )
+        return [found.get(member, 0.0) for member in range(3)]
+
+    def losses(self, tau, scale):
+        worst = []
+        for p in self.PMF:
+            duels = []
+            for other in self.PMF:
+                w = p > other
+                terms = [scale(len(z)) * sum(p[w].sum() - w[each] for each in z) for z in self.HELD]
+                duels.append(np.clip(terms, -tau, tau).sum())
+            worst.append(max(duels))
+        return worst
+
+    def test_published_clips_all_users_alike(self):
+        m, alpha = 3, 0.09
+        tau = alpha * m + math.sqrt(m * math.log(1 / alpha))
+        assert tau < 4  # somebody is clipped
+        expected = permute_and_flip(self.losses(tau, lambda m: 1), rate=EPSILON / (4 * tau))
+        np.testing.assert_allclose(self.law(Clip.published(m, alpha=alpha)), expected, atol=1e-4)
+
+    def test_calibrated_clips_each_user_at_half_of_what_chance_does_to_their_own_records(self):
+        expected = permute_and_flip(
+            self.losses(0.5, lambda m: 1 / math.sqrt(m)), rate=EPSILON / (4 * 0.5)
+        )
+        np.testing.assert_allclose(self.law(None), expected, atol=5e-3)
+
+
+class TestTheorems43To45:
+    """F8: masses in multiples of 1 / ceil(10 k / alpha); a product has alpha / d a coordinate."""
+
+    @pytest.mark.parametrize(("k", "alpha"), [(2, 0.3), (3, 0.5)])
+    @pytest.mark.parametrize(("constants", "factor"), [("published", 10), ("calibrated", 2.5)])
+    def test_the_grid_of_a_simplex(self, k, alpha, constants, factor):
+        steps = math.ceil(factor * k / alpha)
+        found = simplex_cover(k, alpha, constants=constants)
+        grid = [
+            each for each in itertools.product(range(steps + 1), repeat=k) if sum(each) == steps
+        ]
+        assert found.steps == steps
+        assert sorted(map(tuple, found.masses.tolist())) == grid
+        # Masses rounded down and the rest handed out: at most k / (4 steps) away, by the grid.
+        assert k / (4 * steps) <= 0.1 * alpha * (1 + 1e-9)
+
+    def test_a_product_is_chosen_coordinate_by_coordinate(self, monkeypatch):
+        """Theorem 44: covers with alpha / d; d choices of epsilon / d each, on their columns."""
+        asked = []
+
+        def choose(crowd, family, *, clip, epsilon, account):
+            asked.append((family.column, family.steps, epsilon, clip))
+            return choose_member(crowd, family, clip=clip, epsilon=epsilon, account=account)
+
+        monkeypatch.setattr(product, "choose_member", choose)
+        points = np.array([[0, 1]] * 9 + [[1, 2]] * 3)
+        learner = ProductDistribution(
+            4.0, categories=[range(2), range(3)], algorithm="cover", error=0.6
+        )
+        with use_noise(SeededNoise(0)):
+            learner.fit(points, users=np.arange(12) // 3)
+        assert asked == [
+            (0, math.ceil(2.5 * 2 / 0.3), 2.0, Clip(0.5)),
+            (1, math.ceil(2.5 * 3 / 0.3), 2.0, Clip(0.5)),
+        ]
+        covers = product_cover([2, 3], 0.4, constants="published")
+        assert [each.steps for each in covers] == [math.ceil(10 * k / 0.2) for k in (2, 3)]
+
+
 class TestTranslation:
     """F2: Theorems 10 and 11 and Corollary 3, constants 1."""
 
@@ -126,6 +236,27 @@ class TestTranslation:
         assert slip == pytest.approx(delta * epsilon / (m * spread))
         users = item_to_user_users(item_records=5e4, epsilon=epsilon, delta=delta, records=m)
         assert users == pytest.approx(spread / epsilon + 5e4 / m)
+
+    @pytest.mark.parametrize(("epsilon", "delta", "m"), [(1.0, 1e-6, 50), (0.5, 1e-9, 7)])
+    def test_the_inequality_of_the_proof_holds_and_with_one_user_less_it_does_not(
+        self, epsilon, delta, m
+    ):
+        """(e^eps'' - 1) n_1 / N <= e^eps'(N/m + 4 kappa) - 1, eps' of Lemma 19, constants 1."""
+        spread = math.log(1 / delta)
+        target = epsilon**2 / (spread * math.sqrt(m * math.log(m / delta)))
+        needed = 30 / target + 1000
+        # Algorithm 1: kappa = 1 + ceil(ln(1 / delta') / eps'), each a third of epsilon.
+        third = epsilon / 3
+        slip = delta / (math.exp(2 * third) + math.exp(third) + 2)
+        kappa = 1 + math.ceil(math.log(1 / slip) / third)
+
+        def holds(n):
+            inner = epsilon / (kappa * math.sqrt(m * math.log(n * m / delta)))
+            return math.expm1(target) * needed / ((n - 4 * kappa) * m) <= math.expm1(inner)
+
+        found = solved_users(lambda e, d: 30 / e + 1000, epsilon=epsilon, delta=delta, records=m)
+        assert holds(found)
+        assert not holds(found - 1)
 
     @pytest.mark.parametrize(("epsilon", "delta", "m"), [(1.0, 1e-6, 100), (0.3, 1e-9, 7)])
     def test_theorem_11_and_corollary_3(self, epsilon, delta, m):

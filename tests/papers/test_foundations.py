@@ -10,15 +10,18 @@ from scipy.stats import binom, laplace
 from printed_laws import exponential, permute_and_flip
 from quorate import UserData
 from quorate.auditing import enumerate_runs
-from quorate.concepts import FiniteTable
+from quorate.concepts import FiniteTable, Intervals, PointFunctions, Thresholds
 from quorate.concepts.linear_equations import pack_bits
+from quorate.exceptions import QueriesExhaustedError
 from quorate.learners import ConceptLearner
 from quorate.learners.parity_plan import run_success
-from quorate.mechanisms.local.randomizers import LaplaceResponse
-from quorate.mechanisms.parity import SolveParity
+from quorate.mechanisms.local.local_oracle import LocalOracle, Report
+from quorate.mechanisms.local.randomizers import BinaryResponse, KaryResponse, LaplaceResponse
+from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.queries import Population
 from quorate.queries.oracles import ExactOracle, MovedOracle, RandomlyMovedOracle
 from quorate.queries.oracles.local import published_users, users_for_tolerance
+from quorate.queries.simulate import RecordRandomizer, Simulation
 from quorate.queries.statistical import StatisticalQuery
 
 RULES = np.array([[0, 0], [0, 1], [1, 1]])
@@ -121,6 +124,137 @@ def test_a_run_succeeds_with_the_chance_of_full_rank(features, rows):
     )
     found = run_success(SolveParity(features=features, epsilon=epsilon), rows)
     assert found == pytest.approx((1 - stop) * chance, rel=1e-9)
+
+
+class TestAmplifiedParity:
+    """K4: two runs on one row each, then a private choice by the mistakes on the rest."""
+
+    PARTS = np.array([0, 1, 2, 2, 2])  # two parts of one row, three rows of test
+
+    @pytest.mark.parametrize("labels", list(itertools.product((0, 1), repeat=5))[::5])
+    def test_one_choice_among_the_answers_in_place_of_noisy_errors(self, labels):
+        epsilon, rows = 1.5, [(0, 1), (1, 1), (1, 0), (1, 1), (0, 1)]
+        keep, stop = math.tanh(epsilon / 2), 1 / (math.exp(epsilon) + 2)
+        points = list(itertools.product((0, 1), repeat=2))
+
+        def fits(r, x, y):
+            return sum(a * b for a, b in zip(r, x, strict=True)) % 2 == y
+
+        world = list(zip(rows, labels, strict=True))
+        runs = [TestParity().law([each], keep=keep, stop=stop) for each in world[:2]]
+        wrong = [sum(not fits(r, x, y) for x, y in world[2:]) for r in points]
+        expected = np.zeros(5)
+        for first, second in itertools.product(range(5), repeat=2):
+            chance = runs[0][first] * runs[1][second]
+            answered = [answer for answer in (first, second) if answer < 4]
+            if not answered:
+                expected[4] += chance
+                continue
+            # A replaced user of the test moves each count by one.
+            choice = permute_and_flip([wrong[a] for a in answered], rate=epsilon / 2)
+            for answer, share in zip(answered, choice, strict=True):
+                expected[answer] += chance * share
+        mechanism = AmplifiedParity(features=2, epsilon=epsilon, runs=2)
+        found = enumerate_runs(
+            lambda noise: mechanism.release(
+                pack_bits(np.array(rows, dtype=bool)),
+                np.array(labels, dtype=bool),
+                parts=self.PARTS,
+            )
+        )
+        order = [sum(bit << j for j, bit in enumerate(r)) for r in points]
+        np.testing.assert_allclose(
+            [found.get(answer, 0.0) for answer in (*order, None)], expected, atol=1e-9
+        )
+
+
+class TestLabelings:
+    """K2: a class is the set of its restrictions to the domain, each once."""
+
+    DOMAIN = (0, 1, 3, 4)
+
+    def restricted(self, rules):
+        return {tuple(int(rule(x)) for x in self.DOMAIN) for rule in rules}
+
+    @pytest.mark.parametrize(
+        ("concepts", "rules", "vc"),
+        [
+            (Thresholds(0, 4), [lambda x, t=t: x >= t for t in range(6)], 1),
+            (
+                Intervals(5),
+                [lambda x, a=a, b=b: a <= x < b for a in range(6) for b in range(a, 6)],
+                2,
+            ),
+            (PointFunctions(5), [lambda x, a=a: x == a for a in range(5)], 1),
+        ],
+        ids=["thresholds", "intervals", "points"],
+    )
+    def test_the_labelings_are_those_of_the_definition(self, concepts, rules, vc):
+        found = concepts.distinct_labelings(np.array(self.DOMAIN, dtype=float)[:, None]).table
+        listed = list(map(tuple, found.tolist()))
+        assert sorted(listed) == sorted(self.restricted(rules))
+        assert concepts.vc_dimension == vc
+        assert len(listed) <= (math.e * len(self.DOMAIN) / vc) ** vc
+
+
+def keeps(epsilon, categories):
+    """Return how often randomized response tells the truth: e^epsilon to 1 for each other."""
+    return math.exp(epsilon) / (math.exp(epsilon) + categories - 1)
+
+
+class TestLocalModel:
+    """K5: Definitions 5.1 and 5.2 on randomized response, whose law is written out."""
+
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0])
+    @pytest.mark.parametrize("categories", [2, 3, 5])
+    def test_a_report_has_the_law_whose_worst_ratio_is_e_to_the_epsilon(self, epsilon, categories):
+        binary = categories == 2
+        response = (
+            BinaryResponse(epsilon) if binary else KaryResponse(epsilon, categories=categories)
+        )
+        truth = keeps(epsilon, categories)
+        lie = (1 - truth) / (categories - 1)
+        assert truth / lie == pytest.approx(math.exp(epsilon))
+        for value in range(categories):
+            told = [response.probability(answer, value) for answer in range(categories)]
+            expected = [truth if answer == value else lie for answer in range(categories)]
+            np.testing.assert_allclose(told, expected, rtol=1e-9)
+
+    def test_a_transcript_is_the_product_of_its_answers_and_charges_their_epsilons(self):
+        people = UserData.from_arrays([[0.0], [1.0]], users=[0, 1])
+        oracle = LocalOracle(people, epsilon=1.0)
+        asked = [0.6, 0.4]
+        answers = [
+            oracle.ask([0, 1], Report(lambda users: users.user_means()[:, 0], BinaryResponse(each)))
+            for each in asked
+        ]
+        expected = sum(
+            math.log(keeps(each, 2) if bit == place else 1 - keeps(each, 2))
+            for each, told in zip(asked, answers, strict=True)
+            for place, bit in enumerate(told)
+        )
+        assert oracle.transcript.log_probability(people) == pytest.approx(expected)
+        with pytest.raises(QueriesExhaustedError):  # nothing of an entry's budget is left
+            oracle.ask([0], Report(lambda users: users.user_means()[:, 0], BinaryResponse(0.01)))
+
+
+@pytest.mark.parametrize(("epsilon", "calls", "beta"), [(1.0, 40, 0.1), (0.4, 7, 0.02)])
+def test_claim_59_asks_queries_of_its_tolerance_and_accepts_by_its_rule(epsilon, calls, beta):
+    """K8: tau = phi / e^(2 epsilon), phi = beta / (3 t); accept with p / (q (1 + phi) e^epsilon).
+
+    Step 1 proposes an answer about the entry 0, which it has with probability q.
+    """
+    oracle = ExactOracle(Population(np.arange(2.0)[:, None], np.zeros(2), np.array([0.8, 0.2])))
+    user = Simulation(oracle, calls=calls, beta=beta).user()
+    randomizer = RecordRandomizer(lambda X, y: X[:, 0], BinaryResponse(epsilon))
+    accepted = [user.acceptance(randomizer, place) for place in (0, 1)]
+    phi = beta / (3 * calls)
+    tolerances = {query.tolerance for batch in oracle.asked for query in batch}
+    kept = keeps(epsilon, 2)
+    law = np.array([0.8 * kept + 0.2 * (1 - kept), 0.2 * kept + 0.8 * (1 - kept)])
+    proposals = np.array([kept, 1 - kept])  # R(0)
+    np.testing.assert_allclose(accepted, law / (proposals * (1 + phi) * math.exp(epsilon)))
+    assert sorted(tolerances) == pytest.approx([phi * math.exp(-2 * epsilon)])
 
 
 @pytest.mark.parametrize("tolerance", [0.3, 0.01])
