@@ -288,6 +288,22 @@ def labels_the_largest(people, account):
     return account.laplace(people.tally(leads, 2), scale=2.0)
 
 
+def ranks_rows(people, account):
+    rows = people.each(lambda users: users.user_means()[:, 0])
+    return account.laplace(rows.map(np.argsort).counts([1.0]), scale=1.0)
+
+
+def remembers_rows(people, account):
+    seen = []
+
+    def keep(rows):
+        seen.append(rows)
+        return rows
+
+    rows = people.each(lambda users: users.user_means()[:, 0])
+    return account.laplace(rows.map(keep).counts([1.0]), scale=1.0)
+
+
 def asks_a_quantile_for_its_pieces(people, account):
     counts = people.each(UserData.record_counts)
     return PrivateQuantile(domain=(0, 9), epsilon=1.0).pieces(counts, counts)
@@ -357,6 +373,8 @@ CHEATS = [
     centres_by_the_mean_of_all,
     ranks_users,
     labels_the_largest,
+    ranks_rows,
+    remembers_rows,
     asks_a_quantile_for_its_pieces,
     asks_a_quantile_for_its_law,
     takes_a_quantile_of_everybody_for_one_of_a_group,

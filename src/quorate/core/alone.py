@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.exceptions import SealedError
+from quorate.exceptions import SchemaError, SealedError
 from quorate.users.crowd import call_quietly
 from quorate.users.data import UserData
 
-__all__ = ["refuse_company"]
+__all__ = ["refuse_company", "refuse_other_rows"]
 
 # Records of the made-up users: one of them holds a single record.
 _COUNTS = (1, 3, 2)
@@ -66,19 +66,52 @@ def refuse_company(function: Any, work: Work, like: UserData, *, added: bool = F
     use this user's records and public numbers only; what all users share has to be released first.
     """
     tried = (_definition(function, _DEEP), like.n_features, like.has_target, added)
+
+    def asked() -> tuple[NDArray[Any], NDArray[Any]]:
+        users = _made_up(like)
+        alone = [np.asarray(work(users.take([i]))) for i in range(len(_COUNTS))]
+        each = sum(alone[1:], start=alone[0]) if added else np.concatenate(alone)
+        return np.asarray(work(users)), each
+
+    _try_once(tried, asked)
+
+
+def refuse_other_rows(
+    function: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...]
+) -> None:
+    """Refuse a function of rows, each of this shape, in which a row depends on others.
+
+    >>> refuse_other_rows(np.abs, ())
+    >>> refuse_other_rows(np.cumsum, ())
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.SealedError: A function says something else of a user when other users are
+    there: on made-up users, what it said of all together was not what it said of each alone. Let it
+    use this user's records and public numbers only; what all users share has to be released first.
+    """
+
+    def asked() -> tuple[NDArray[Any], NDArray[Any]]:
+        rows = _made_up_numbers((len(_COUNTS), *shape))
+        alone = [np.asarray(function(rows[i : i + 1])) for i in range(len(rows))]
+        together = np.asarray(function(rows))
+        if together.dtype.kind not in "fiub" or together.shape[:1] != rows.shape[:1]:
+            raise SchemaError("What is no row of numbers for each row is refused when asked.")
+        return together, np.concatenate(alone)
+
+    _try_once((_definition(function, _DEEP), shape), asked)
+
+
+def _try_once(tried: Hashable, asked: Callable[[], tuple[NDArray[Any], NDArray[Any]]]) -> None:
     if tried in _TRIED:
         return
-    found = call_quietly(lambda: _together_and_alone(work, like))
-    if found is not None:
-        together, alone = found
-        expected = sum(alone[1:], start=alone[0]) if added else np.concatenate(alone)
-        if not _alike(together, expected):
-            raise SealedError(
-                "A function says something else of a user when other users are there: on made-up "
-                "users, what it said of all together was not what it said of each alone. Let it "
-                "use this user's records and public numbers only; what all users share has to be "
-                "released first."
-            )
+    found = call_quietly(asked)
+    if found is not None and not _alike(*found):
+        raise SealedError(
+            "A function says something else of a user when other users are there: on made-up "
+            "users, what it said of all together was not what it said of each alone. Let it use "
+            "this user's records and public numbers only; what all users share has to be released "
+            "first."
+        )
     _TRIED.add(tried)
 
 
@@ -90,18 +123,18 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return np.allclose(one, other, rtol=0.0, atol=reach, equal_nan=True)
 
 
-def _together_and_alone(work: Work, like: UserData) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    users = _made_up(like)
-    return np.asarray(work(users)), [np.asarray(work(users.take([i]))) for i in range(len(_COUNTS))]
-
-
 def _made_up(like: UserData) -> UserData:
-    """Return a few users with different records; numbers of either sign, labels 0 and 1."""
-    places = np.arange(sum(_COUNTS) * like.n_features, dtype=np.float64)
-    rows = np.sin(1 + places**2).reshape(sum(_COUNTS), like.n_features)
+    """Return a few users with different records, and labels 0 and 1."""
+    rows = _made_up_numbers((sum(_COUNTS), like.n_features))
     labels = np.arange(sum(_COUNTS)) % 2 if like.has_target else None
     owners = np.repeat(np.arange(len(_COUNTS)), _COUNTS)
     return UserData.from_arrays(rows, labels, users=owners)
+
+
+def _made_up_numbers(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return different numbers of either sign."""
+    places = np.arange(np.prod(shape, dtype=np.int64))
+    return np.asarray(np.sin(1 + places**2.0).reshape(shape), dtype=np.float64)
 
 
 def _definition(thing: Any, depth: int) -> Hashable:

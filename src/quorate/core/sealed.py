@@ -309,10 +309,14 @@ class SealedRows(Closed):
 
         That is the duty of every statistic; what it returns has as many rows.
         """
+        from quorate.core.alone import refuse_other_rows
+        from quorate.core.forgetting import forgetting
         from quorate.users.crowd import call_quietly
 
         rows = self.__rows
-        found = call_quietly(lambda: np.asarray(function(rows)))
+        refuse_other_rows(function, rows.shape[1:])
+        with forgetting(function):
+            found = call_quietly(lambda: np.asarray(function(rows)))
         if found is None or found.shape[:1] != rows.shape[:1] or found.dtype.kind not in "fiub":
             raise SealedError(
                 "Expected a function that returns one row of numbers for each row; what went wrong "
