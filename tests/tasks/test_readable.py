@@ -213,7 +213,7 @@ def test_crowds_count_people_with_a_row(tmp_path):
         result = fit(request(epsilon=200.0, engine="files"), lines)
     assert not result.readable.rows
     assert abs(result.readable.share - 0.6) < 0.05
-    assert "of all units have a row" in str(result.readable)
+    assert "of all users have a row" in str(result.readable)
 
 
 def test_a_user_without_records_holds_none():
@@ -299,6 +299,9 @@ class TestRowsLeftOutOfAMean:
         assert error.worst >= moved
         assert "rows that could not be read" in error.covers
         assert f"spent by up to {figure(moved)}" in str(result.readable)
+        bound, confidence = result.error_with_rows_left_out
+        assert abs(found - truth) <= bound == error.bound + moved
+        assert confidence == pytest.approx(0.9)
 
     def test_the_command_says_them(self, tmp_path, capsys):
         path = self.large(tmp_path).path
@@ -307,6 +310,13 @@ class TestRowsLeftOutOfAMean:
         said = json.loads(capsys.readouterr().out)
         assert 33.3 <= said["readable"]["rows_left_out_move"]["spent"] <= 40
         assert said["error"]["worst"] >= 33.3
+        assert said["error"]["with_rows_left_out"]["bound"] >= 33.3
+        page = tmp_path / "page.html"
+        assert main(["fit", str(path), *given.split()[:-1], "--report", str(page)]) == 0
+        words = "With the rows left out the error stays below 3"
+        assert words in capsys.readouterr().out
+        assert words in page.read_text()
+        assert "rows that could not be read, whatever they hold" in page.read_text()
 
     @pytest.mark.parametrize("seed", range(20))
     def test_no_content_of_unreadable_rows_moves_the_mean_by_more(self, seed):
@@ -332,3 +342,36 @@ class TestRowsLeftOutOfAMean:
         columns = Columns(user=("id",), features=("spent",), missing=0.0)
         result = fit(request(columns=columns, epsilon=4.0, counted=False), table(tmp_path, GOOD))
         assert "rows that could not be read" not in result.estimator.error_.covers
+
+
+class TestRowsLeftOutOfShares:
+    """Half of the rows have a label that is not listed; they move shares by at most a half."""
+
+    def rows(self, folder):
+        path = folder / "cities.csv"
+        lines = "\n".join(f"{i},Ulm\n{i},ulm\n{i},Bonn\n{i},ulm" for i in range(2000))
+        path.write_text("id,city\n" + lines)
+        return TableFile(path)
+
+    def test_the_stated_error_covers_them_in_numbers(self, tmp_path):
+        asked = request(
+            task="shares",
+            columns=Columns(user=("id",), features=("city",)),
+            limits=(),
+            epsilon=4.0,
+            options={"categories": "Ulm,Bonn"},
+        )
+        result = fit(asked, self.rows(tmp_path))
+        error = result.estimator.error_
+        # Had "ulm" been written as announced, the shares were .75 and .25.
+        off = abs(float(result.estimator.pmf_[0]) - 0.75)
+        assert off > error.bound
+        bound, confidence = result.error_with_rows_left_out
+        assert off <= bound == error.bound + result.readable.moves[error.metric]
+        assert 0.5 <= bound <= 0.6
+        assert confidence == pytest.approx(0.9)
+
+    def test_nobody_can_say_it_of_medians(self, tmp_path):
+        result = fit(request(task="median", epsilon=4.0), TestRowsLeftOutOfAMean().large(tmp_path))
+        assert result.error_with_rows_left_out is None
+        assert "does not cover the rows left out" in str(result.readable)

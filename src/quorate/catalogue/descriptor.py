@@ -186,6 +186,9 @@ class Descriptor:
         How many classes the target may have.
     named_classes : bool, default=False
         Whether the estimator itself is told the labels, and predicts them.
+    averaged_shares : bool, default=False
+        Whether it releases shares that each user has, averaged over users, and states their error
+        as one distance.
     parameters : callable, optional
         From a :class:`Wish` to the parameters that depend on columns.
     options : mapping from str to callable, default={}
@@ -229,6 +232,7 @@ class Descriptor:
     one_feature: bool = False
     most_classes: float = 0
     named_classes: bool = False
+    averaged_shares: bool = False
     parameters: Parameters | None = None
     options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
     labels_option: str | None = None

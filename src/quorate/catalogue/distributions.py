@@ -132,6 +132,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.categories.discrete:DiscreteDistribution",
         task="shares",
+        averaged_shares=True,
         sentence="The share of each public category, averaged over users.",
         releases={
             "categories_": ("tuple",),
@@ -154,6 +155,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.numeric.histogram:Histogram",
         task="histogram",
+        averaged_shares=True,
         sentence="A histogram over a public range, averaged over users.",
         releases={
             "edges_": ("ndarray",),
@@ -175,6 +177,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.numeric.cdf:EmpiricalCDF",
         task="cdf",
+        averaged_shares=True,
         sentence="The share of records below each number, averaged over users.",
         releases={
             "edges_": ("ndarray",),

@@ -338,7 +338,7 @@ def _forecast(result: Fit) -> Plan | None:
 
 def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json: bool) -> None:
     from quorate.catalogue import answer
-    from quorate.reports.fit_report import fit_summary
+    from quorate.reports.fit_report import error_sentence, fit_summary
 
     if result.nothing is not None:
         _print_nothing(result, result.nothing, as_json=as_json)
@@ -356,7 +356,8 @@ def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json:
         print(f"Careful, before you read on: {result.readable}")
         counted = ()
     print_table(said.caption, said.header, said.rows)
-    for line in (said.sentence, *counted, said.error, str(result.estimator.guarantee_)):
+    stated = error_sentence(result, said)
+    for line in (said.sentence, *counted, stated, str(result.estimator.guarantee_)):
         print(line)
     if expected is not None:
         print(f"Forecast: {expected.sentence} Error means: {expected.error_meaning}.")

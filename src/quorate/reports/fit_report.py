@@ -18,7 +18,7 @@ from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Ta
 from quorate.tasks.fitting import Account, Fit
 from quorate.tasks.requests import request_text
 
-__all__ = ["fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
+__all__ = ["error_sentence", "fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
 
 
 def fit_page(fit: Fit, plan: Plan | None = None) -> Page:
@@ -84,6 +84,18 @@ def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
         },
         "forecast": None if plan is None else plan.to_dict(),
     }
+
+
+def error_sentence(fit: Fit, said: Answer) -> str:
+    """Return how large the error may be, rows that could not be read included."""
+    whole = fit.error_with_rows_left_out
+    if whole is None:
+        return said.error
+    bound, confidence = whole
+    return (
+        f"{said.error} With the rows left out the error stays below {figure(bound)}, whatever "
+        f"they hold within the bounds ({confidence:.0%} confidence)."
+    )
 
 
 def plan_blocks(plan: Plan | None, here: str) -> tuple[Block, ...]:
@@ -185,11 +197,15 @@ def _stated(fit: Fit) -> dict[str, Any] | None:
     error = getattr(fit.estimator, "error_", None)
     if not isinstance(error, StatedError) or not isinstance(error.bound, int | float):
         return None
+    whole = fit.error_with_rows_left_out
     return {
         "bound": _finite(error.bound),
         "worst": _finite(error.worst),
         "confidence": float(error.confidence),
         "covers": str(error.covers),
+        "with_rows_left_out": None
+        if whole is None
+        else {"bound": whole[0], "confidence": whole[1]},
     }
 
 
@@ -203,6 +219,11 @@ def _errors(fit: Fit) -> tuple[Block, ...]:
     rows = [(at_most, sure, stated["covers"])]
     if bound is not None and worst is not None and worst > bound:
         rows.append((_number(worst), sure, "the same without assumptions about the data"))
+    if (whole := fit.error_with_rows_left_out) is not None:
+        words = (
+            "the same with the rows that could not be read, whatever they hold within the bounds"
+        )
+        rows.append((_number(whole[0]), f"{whole[1]:.0%}", words))
     header = ("error at most", "confidence", "what it covers")
     return (Table("Stated error of the whole answer", header, tuple(rows), numeric=False),)
 
@@ -311,9 +332,10 @@ def _released(fit: Fit, said: Answer) -> tuple[Block, ...]:
         Text(f"Algorithm: {said.way}"),
     )
     if picture is None:
-        return table, Text(said.error), algorithm
+        return table, Text(error_sentence(fit, said)), algorithm
     # Where the caption of the picture says how far off the answer may be, it is said once.
-    errors = () if said.error in picture.caption else (Text(said.error),)
+    stated = error_sentence(fit, said)
+    errors = () if stated in picture.caption else (Text(stated),)
     return picture, table, *errors, algorithm
 
 

@@ -42,6 +42,7 @@ from quorate.tasks.readable import (
     needs_count,
     readable_rows,
     release_readable_share,
+    shares_moved_by,
     split_epsilon,
 )
 from quorate.tasks.unread import UnreadUsers
@@ -206,6 +207,17 @@ class Fit:
         )
 
     @property
+    def error_with_rows_left_out(self) -> tuple[float, float] | None:
+        """The stated error with the rows that could not be read, and how sure it is.
+
+        None where nothing was counted, or where the count cannot bound what such rows do.
+        """
+        if self.readable is None or not self.readable.moves:
+            return None
+        error = self.estimator.error_
+        return self.readable.stated_with(float(error.bound), float(error.confidence))
+
+    @property
     def labels(self) -> tuple[Any, ...] | None:
         """What the predictions 0 and 1 mean, where the estimator was not told so itself."""
         told = TASKS[self.request.task].named_classes or not hasattr(self.estimator, "predict")
@@ -269,7 +281,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         readable = release_readable_share(
             seen, whole, epsilon=count, rows=in_rows, listed=bool(listed)
         )
-        readable = _with_moves(estimator, request.wish(columns), readable)
+        readable = _with_moves(estimator, request, columns, readable)
     estimator.guarantee_ = _promise(estimator.guarantee_, whole)
     account = None
     if ledger is not None and name is not None:
@@ -289,15 +301,21 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     )
 
 
-def _with_moves(estimator: Any, wish: Wish, readable: ReadableShare) -> ReadableShare:
-    """Add to the stated error of a mean what rows that could not be read may do to it.
+def _with_moves(
+    estimator: Any, request: FitRequest, columns: Columns, readable: ReadableShare
+) -> ReadableShare:
+    """Add what rows that could not be read may do to the answer, where that can be said.
 
-    Both follow from released numbers. ``worst`` is what holds without assumptions about the data,
-    so it includes them.
+    All of it follows from released numbers. The ``worst`` of a mean is what holds without
+    assumptions about the data, so it includes them.
     """
-    if not isinstance(estimator, UserMean) or not readable.rows or readable.left_out == 0:
+    if not readable.rows or readable.left_out == 0:
         return readable
-    readable = replace(readable, moves=mean_moved_by(readable, wish.widths))
+    if TASKS[request.task].averaged_shares:
+        return replace(readable, moves=shares_moved_by(readable, estimator.error_.metric))
+    if not isinstance(estimator, UserMean):
+        return readable
+    readable = replace(readable, moves=mean_moved_by(readable, request.wish(columns).widths))
     error = estimator.error_
     both = error.confidence + readable.confidence - 1.0
     estimator.error_ = replace(

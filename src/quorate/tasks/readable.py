@@ -9,6 +9,7 @@ over the people.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -35,6 +36,7 @@ __all__ = [
     "needs_count",
     "readable_rows",
     "release_readable_share",
+    "shares_moved_by",
     "split_epsilon",
 ]
 
@@ -56,7 +58,7 @@ class ReadableShare:
     """The share of the rows of a person that could be read, on average over people.
 
     ``moves`` says by how much the rows left out may move each number of the answer, where that
-    follows from the share and the public bounds.
+    follows from the share and the public bounds. :meth:`stated_with` adds it to a stated error.
 
     >>> found = ReadableShare(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
     ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
@@ -105,10 +107,10 @@ class ReadableShare:
         elif self.rows:
             said = f"About {share:.0%} ({off}) of a {self.unit}'s rows could be read, on average."
         else:
-            said = f"About {share:.0%} ({off}) of all units have a row that could be read."
+            said = f"About {share:.0%} ({off}) of all users have a row that could be read."
         if self.moves:
             moves = ", ".join(f"{name} by up to {figure(by)}" for name, by in self.moves.items())
-            said += f" Whatever the rows left out hold within the bounds, they move {moves}."
+            said += f" Whatever the rows left out hold within the bounds, they change {moves}."
         elif self.rows and share + self.bound < 1 and not self.listed:
             said += (
                 " The stated error does not cover the rows left out: if they differ from the "
@@ -120,6 +122,21 @@ class ReadableShare:
                 "labels and keys exactly as announced, in this case of letters and this encoding?"
             )
         return said
+
+    def stated_with(self, bound: float, confidence: float) -> tuple[float, float] | None:
+        """Return the error with the rows left out, and how sure it is; None where nobody can say.
+
+        The stated error and the count may both fail, so the two chances of failure add up.
+
+        >>> found = ReadableShare(share=0.7, bound=0.05, confidence=0.95, unit="patient", rows=True,
+        ...             guarantee=Guarantee(epsilon=0.05, delta=0.0), moves={"age": 42.0})
+        >>> found.stated_with(3.0, 0.95)
+        (45.0, 0.9)
+        """
+        if not self.moves:
+            return None
+        both = bound + math.hypot(*self.moves.values())
+        return both, round(confidence + self.confidence - 1.0, 12)
 
     def to_dict(self) -> dict[str, object]:
         """Return it as plain data."""
@@ -212,6 +229,21 @@ def mean_moved_by(readable: ReadableShare, widths: Mapping[str, float]) -> dict[
     {'age': 42.0}
     """
     return {name: readable.left_out * width for name, width in widths.items()}
+
+
+def shares_moved_by(readable: ReadableShare, metric: str) -> dict[str, float]:
+    r"""Return by how much rows that were left out may move shares that are averaged over users.
+
+    A user with the shares :math:`a_u` of categories among the rows that could be read and
+    :math:`b_u` among the others has :math:`r_u a_u + (1-r_u) b_u` among all; that is at most
+    :math:`1-r_u` away from :math:`a_u` in total variation, and so are distribution functions.
+
+    >>> found = ReadableShare(share=0.7, bound=0.05, confidence=0.95, unit="patient", rows=True,
+    ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
+    >>> {name: round(by, 6) for name, by in shares_moved_by(found, "total variation").items()}
+    {'total variation': 0.35}
+    """
+    return {metric: readable.left_out}
 
 
 def release_readable_share(
