@@ -45,7 +45,8 @@ suppress_warnings = ["ref.python"]
 napoleon_use_rtype = False
 napoleon_use_param = False
 napoleon_use_ivar = False
-autodoc_default_options = {"members": True, "show-inheritance": True}
+# Values of constants are left out: a table of a hundred numbers says less than its sentence.
+autodoc_default_options = {"members": True, "show-inheritance": True, "no-value": True}
 autodoc_typehints = "none"
 autodoc_use_type_comments = False
 autodoc_member_order = "bysource"
@@ -60,6 +61,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.ReadingOrder",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "remove_config_comments": True,
     "abort_on_example_error": True,

@@ -26,14 +26,14 @@ from quorate.ranges import (
     Limit,
     as_bound,
     as_limits,
-    features_told,
+    declared_bound,
+    declared_features,
+    declared_limits,
     half_width,
     limits_by_name,
-    told_bound,
-    told_limits,
 )
 from quorate.users import UserData
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 ROWS = np.random.default_rng(0).normal(51.2, 0.1, size=(60, 2))
 TABLES = {
@@ -194,11 +194,11 @@ class TestBounds:
         ids=["matrix", "vector", "frame", "users", "list", "number"],
     )
     def test_features_are_told_by_shapes_only(self, X, features):
-        assert features_told(X) == features
+        assert declared_features(X) == features
 
     def test_where_the_data_do_not_tell_the_bound_does(self):
-        assert told_bound(Ball(1.0, dimension=7), [[1.0]]).dimension == 7
-        assert told_bound(1.0, [[1.0, 2.0]]).dimension == 1
+        assert declared_bound(Ball(1.0, dimension=7), [[1.0]]).dimension == 7
+        assert declared_bound(1.0, [[1.0, 2.0]]).dimension == 1
         mean = UserMean(1.0, bounds=([0.0, 0.0], 1.0)).fit([[0.5, 0.5]] * 3, users=range(3))
         assert mean.mean_.shape == (2,)
 
@@ -235,9 +235,9 @@ class TestLimitsByName:
     @pytest.mark.parametrize("table", NAMED.values(), ids=NAMED.keys())
     def test_a_dictionary_means_what_the_pair_means(self, table):
         by_name = {"b": (0.0, 100.0), "a": 60.0}
-        assert names_told(table) == ("a", "b")
-        assert told_bound(by_name, NAMED["users"]) == Box([-60.0, 0.0], [60.0, 100.0])
-        lower, upper = as_limits(by_name, 2, names_told(table))
+        assert declared_names(table) == ("a", "b")
+        assert declared_bound(by_name, NAMED["users"]) == Box([-60.0, 0.0], [60.0, 100.0])
+        lower, upper = as_limits(by_name, 2, declared_names(table))
         assert (lower.tolist(), upper.tolist()) == ([-60.0, 0.0], [60.0, 100.0])
 
     @pytest.mark.parametrize("estimator", ESTIMATORS[:-1], ids=lambda e: f"{e!r:.24}")
@@ -282,4 +282,4 @@ class TestLimitsByName:
             model.fit(NAMED["pandas"], np.zeros(60), users=range(60))
         assert len(ledger.history("people")) == 1
         with pytest.raises(ParameterError, match="bounds"):
-            told_limits(bounds, NAMED["pandas"])
+            declared_limits(bounds, NAMED["pandas"])

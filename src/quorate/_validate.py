@@ -58,7 +58,7 @@ __all__ = [
     "root_down",
     "root_up",
     "scale_of",
-    "usual_epsilon",
+    "useful_epsilon",
 ]
 
 P = ParamSpec("P")
@@ -149,7 +149,7 @@ def delta(**values: Any) -> None:
             raise ParameterError(f"Expected 0 <= {name} < 1, got {name}={_shown(value)}.")
 
 
-def usual_epsilon(**values: Any) -> None:
+def useful_epsilon(**values: Any) -> None:
     """Reject a budget that hides every answer, and whose noise may not fit into 64 bits."""
     for name, value in values.items():
         if not (_is_real(value) and _SMALLEST_EPSILON <= value < math.inf):

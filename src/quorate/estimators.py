@@ -54,7 +54,7 @@ from quorate.users.tables import (
     as_feature_matrix,
     check_rows,
     column_names,
-    names_told,
+    declared_names,
     without_rows,
 )
 
@@ -68,7 +68,7 @@ def _booleans(table: Any) -> list[str]:
     """Return the columns of a frame that are declared as booleans."""
     import pyarrow as pa
 
-    empty = without_rows(table) if is_frame(table) and names_told(table) is not None else None
+    empty = without_rows(table) if is_frame(table) and declared_names(table) is not None else None
     if empty is None:
         return []
     return [field.name for field in open_frame(empty).schema if pa.types.is_boolean(field.type)]
@@ -346,7 +346,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         coded = self._coded_columns()
         if not coded or isinstance(X, CodedTable):
             return X
-        names = names_told(X)
+        names = declared_names(X)
         if names is None:
             raise ParameterError(
                 "Categories and dates are columns of a table with names: pass a frame (pandas, "

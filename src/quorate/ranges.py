@@ -34,7 +34,7 @@ from quorate.grid import Bound, Box, Interval
 from quorate.users.coding import Coding, Days, Plain
 from quorate.users.crowd import Crowd
 from quorate.users.dates import days_of
-from quorate.users.tables import NO_FEATURES, names_told
+from quorate.users.tables import NO_FEATURES, declared_names
 
 __all__ = [
     "Limit",
@@ -42,13 +42,13 @@ __all__ = [
     "as_limits",
     "coded_bounds",
     "dates_among",
-    "features_told",
+    "declared_bound",
+    "declared_features",
+    "declared_limits",
     "for_squares",
     "half_width",
     "half_widths",
     "limits_by_name",
-    "told_bound",
-    "told_limits",
 ]
 
 Vector = NDArray[np.float64]
@@ -177,8 +177,8 @@ def coded_bounds(bounds: Any, coding: Coding) -> Any:
     own: dict[str, Any] = {}
     if isinstance(bounds, Mapping):
         coded = [column.name for column in coding.columns if isinstance(column, Days)]
-        told = {name: limits for name, limits in bounds.items() if name not in coded}
-        own = dict(zip(plain, limits_by_name(told, plain), strict=True))
+        plain_limits = {name: limits for name, limits in bounds.items() if name not in coded}
+        own = dict(zip(plain, limits_by_name(plain_limits, plain), strict=True))
     elif bounds is not None:
         lower, upper = as_limits(bounds, 1)
         own = dict.fromkeys(plain, (float(lower[0]), float(upper[0])))
@@ -286,10 +286,10 @@ def half_width(bounds: Any) -> float:
     return float(upper[0] - lower[0]) / 2.0
 
 
-def features_told(X: Any) -> int | None:
+def declared_features(X: Any) -> int | None:
     """Return the number of features that the shape of ``X`` tells, or ``None``.
 
-    >>> features_told(np.zeros((5, 2))), features_told([[1.0, 2.0]])
+    >>> declared_features(np.zeros((5, 2))), declared_features([[1.0, 2.0]])
     (2, None)
     """
     if isinstance(X, Crowd):
@@ -300,28 +300,28 @@ def features_told(X: Any) -> int | None:
     return 1 if len(shape) == 1 else int(shape[1])
 
 
-def told_bound(bounds: Any, X: Any) -> Bound:
+def declared_bound(bounds: Any, X: Any) -> Bound:
     """Return the bound before the data are read; refuse what can be seen to be wrong.
 
     Where ``X`` does not tell its number of features, it is taken from the bounds, or 1.
 
-    >>> told_bound(([0.0, 1.0], 5.0), [[1.0, 2.0]]).dimension
+    >>> declared_bound(([0.0, 1.0], 5.0), [[1.0, 2.0]]).dimension
     2
     """
-    return as_bound(bounds, _dimension_told(bounds, X), names_told(X))
+    return as_bound(bounds, _declared_dimension(bounds, X), declared_names(X))
 
 
-def told_limits(bounds: Any, X: Any, *, name: str = "bounds") -> tuple[Vector, Vector]:
-    """Return the limits before the data are read, as :func:`told_bound` returns the bound.
+def declared_limits(bounds: Any, X: Any, *, name: str = "bounds") -> tuple[Vector, Vector]:
+    """Return the limits before the data are read, as :func:`declared_bound` returns the bound.
 
-    >>> told_limits(5.0, np.zeros((9, 2)))
+    >>> declared_limits(5.0, np.zeros((9, 2)))
     (array([-5., -5.]), array([5., 5.]))
     """
-    return as_limits(bounds, _dimension_told(bounds, X), names_told(X), name=name)
+    return as_limits(bounds, _declared_dimension(bounds, X), declared_names(X), name=name)
 
 
-def _dimension_told(bounds: Any, X: Any) -> int:
-    dimension = features_told(X)
+def _declared_dimension(bounds: Any, X: Any) -> int:
+    dimension = declared_features(X)
     if dimension == 0:
         raise SchemaError(NO_FEATURES)
     if dimension is None:

@@ -7,7 +7,7 @@ import pytest
 
 from quorate.accounting.costs import (
     UNITS,
-    Plan,
+    PricedChain,
     as_gaussian,
     costs_of,
     covers,
@@ -114,7 +114,7 @@ def test_squares_that_are_added_up_are_rounded_up(square):
 @pytest.mark.parametrize("part", [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2)])
 def test_what_a_plan_leaves_of_a_pure_step_is_spent_once(part):
     """Two planned losses of a half are one in all, in whatever parts they are drawn."""
-    plan, _ = Plan.of(Composed((Pure(0.5), Pure(0.5))))
+    plan, _ = PricedChain.of(Composed((Pure(0.5), Pure(0.5))))
     drawn = 0
     while drawn < 20 and plan.take(Pure(float(part)), part):
         drawn += 1

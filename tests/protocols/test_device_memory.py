@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
-from quorate.protocols.device_memory import Answer, DeviceMemory, close_to_others, new_token
+from quorate.protocols.device_memory import DeviceMemory, StoredAnswer, close_to_others, new_token
 
 FULL = {"limit": 10.0}
 
@@ -27,7 +27,7 @@ class TestOnce:
         made = []
 
         def make():
-            made.append(Answer(b"%d" % len(made), new_token()))
+            made.append(StoredAnswer(b"%d" % len(made), new_token()))
             return made[-1]
 
         def ask(_):
@@ -43,9 +43,9 @@ class TestOnce:
 
     def test_an_acknowledgement_stays(self, path):
         memory = DeviceMemory(path)
-        memory.first("task", 1.0, make=lambda: Answer(b"m", "00"), **FULL)
+        memory.first("task", 1.0, make=lambda: StoredAnswer(b"m", "00"), **FULL)
         memory.acknowledge("task")
-        assert DeviceMemory(path).recall("task") == Answer(b"m", "00", acknowledged=True)
+        assert DeviceMemory(path).recall("task") == StoredAnswer(b"m", "00", acknowledged=True)
 
     def test_an_answer_that_could_not_be_made_is_none(self, path):
         def fail():
@@ -61,17 +61,17 @@ class TestLimit:
     def test_everything_together_stays_below_it_to_the_last_bit(self, path):
         memory = DeviceMemory(path)
         for i in range(4):
-            memory.first(f"{i}", 0.25, limit=1.0, make=lambda: Answer(b"m", "00"))
+            memory.first(f"{i}", 0.25, limit=1.0, make=lambda: StoredAnswer(b"m", "00"))
         for least in (0.25, 1e-300):
             with pytest.raises(BudgetExceededError, match="together"):
-                memory.first("one more", least, limit=1.0, make=lambda: Answer(b"m", "00"))
+                memory.first("one more", least, limit=1.0, make=lambda: StoredAnswer(b"m", "00"))
         # What was said stays said.
-        assert memory.first("0", 0.25, limit=0.1, make=lambda: None) == Answer(b"m", "00")
+        assert memory.first("0", 0.25, limit=0.1, make=lambda: None) == StoredAnswer(b"m", "00")
 
 
 class TestFile:
     def test_nobody_else_reads_it(self, path):
-        DeviceMemory(path).first("task", 1.0, make=lambda: Answer(b"m", "00"), **FULL)
+        DeviceMemory(path).first("task", 1.0, make=lambda: StoredAnswer(b"m", "00"), **FULL)
         assert mode(path) == 0o600
         path.chmod(0o666)
         DeviceMemory(path)

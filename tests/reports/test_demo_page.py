@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from quorate.reports.demo import DemoResult, Experiment, Method
 from quorate.reports.demo_page import demo_page, demo_tables
-from quorate.reports.figures import Intervals
+from quorate.reports.figures import ErrorBars
 from quorate.reports.page import Picture, render
 
 WAYS = (
@@ -44,7 +44,7 @@ def test_every_way_and_the_forecast_are_shown(mean_fit, mean_plan):
 
 def test_the_comparison_comes_first_and_a_chart_before_its_table(mean_fit, mean_plan):
     result = example(mean_fit, mean_plan)
-    chart = Intervals("seasons", ("1990s",), (70.0,), (4.0,))
+    chart = ErrorBars("seasons", ("1990s",), (70.0,), (4.0,))
     result = DemoResult((replace(result.experiments[0], chart=chart),))
     first, second, *_ = demo_page(result).sections
     assert first.title == "Side by side"

@@ -23,7 +23,7 @@ from quorate.noise import use_noise
 from quorate.series.factors import NAMES
 from quorate.series.period import _entries
 from quorate.series.spending import Lookup, bounded_period
-from quorate.series.store import Page
+from quorate.series.store import SeriesTransaction
 from series_worlds import HISTORIES, WEEKS, NoNoise, exact_totals, small_series, week
 
 NOBODY = (0,) * WEEKS
@@ -122,7 +122,7 @@ class TestTwins:
         assert self.far(tmp_path, (9, 9, 9), noise=noise)[0] <= 1.0
         for name in ("small.sqlite", "small.sqlite.key"):
             (tmp_path / name).unlink()
-        monkeypatch.setattr(Page, "spent", lambda page: Lookup.empty())
+        monkeypatch.setattr(SeriesTransaction, "spent", lambda page: Lookup.empty())
         exceeded, caught = self.far(tmp_path, (9, 9, 9), noise=noise)
         assert exceeded > 2.0
         assert caught

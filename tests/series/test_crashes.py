@@ -38,8 +38,8 @@ class Points:
         self._around(Ledger, "charge")
         self._around(Ledger, "advance")
         self._around(GaussianSum, "release")
-        self._around(store_module.Page, "write")
-        self._around(store_module.Page, "show")
+        self._around(store_module.SeriesTransaction, "write")
+        self._around(store_module.SeriesTransaction, "show")
         self._around(store_module, "_born_whole")
         # Just before and just after the commit of every transaction on the store.
         opened = store_module.SeriesStore.page
@@ -127,7 +127,7 @@ def same(folder, other, weeks, **changes):
     one, two = released(folder, **changes), released(other, **changes)
     ledger = Ledger(other / "ledger.db")
     kinds = [type(entry).__name__ for entry in ledger.history("sales")]
-    assert kinds == ["BudgetChange", "Charge", *["Progress"] * weeks]
+    assert kinds == ["BudgetChange", "Charge", *["ProgressEntry"] * weeks]
     assert len(two[0]) == weeks
     return one[0][:weeks] == two[0] and (len(one[0]) > weeks or one[1] == two[1])
 
@@ -230,7 +230,7 @@ def test_a_week_that_was_written_is_shown_as_it_was_drawn(tmp_path, monkeypatch)
 
 def test_a_twin_that_draws_a_week_again_is_caught(tmp_path, monkeypatch):
     """It takes a week that was not shown for one that never was."""
-    write = store_module.Page.write
+    write = store_module.SeriesTransaction.write
 
     def last(page):
         query = "SELECT number, state, shown, released FROM periods WHERE shown"
@@ -243,8 +243,8 @@ def test_a_twin_that_draws_a_week_again_is_caught(tmp_path, monkeypatch):
         ends[0] = True
 
     ends = [False]
-    monkeypatch.setattr(store_module.Page, "last", last)
-    monkeypatch.setattr(store_module.Page, "write", overwrite)
+    monkeypatch.setattr(store_module.SeriesTransaction, "last", last)
+    monkeypatch.setattr(store_module.SeriesTransaction, "write", overwrite)
     monkeypatch.setattr(Ledger, "progress", lambda *_: "")
     monkeypatch.setattr(UserSeries, "_finish", lambda *_: None)
 
@@ -275,7 +275,7 @@ def test_two_writers_release_every_week_once(tmp_path):
         thread.join()
     assert errors == []
     kinds = [type(entry).__name__ for entry in Ledger(tmp_path / "ledger.db").history("sales")]
-    assert kinds == ["BudgetChange", "Charge", *["Progress"] * 5]
+    assert kinds == ["BudgetChange", "Charge", *["ProgressEntry"] * 5]
     assert opened(tmp_path).read().periods_ == ("1", "2", "3", "4", "5")
 
 

@@ -15,7 +15,7 @@ from quorate.exceptions import (
 )
 from quorate.guarantees import Relation
 from quorate.noise import use_noise
-from quorate.series.store import Page, SeriesStore
+from quorate.series.store import SeriesStore, SeriesTransaction
 from quorate.users.keys import row_keys
 from series_worlds import NoNoise, Repeatable, small_series, week
 
@@ -60,8 +60,8 @@ class TestPrivate:
                 assert traces(tmp_path, ids) == []
 
     def test_a_store_with_readable_ids_would_be_seen(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(Page, "hashes", lambda page, words: words)
-        monkeypatch.setattr(Page, "numbers", lambda page, texts: texts)
+        monkeypatch.setattr(SeriesTransaction, "hashes", lambda page, words: words)
+        monkeypatch.setattr(SeriesTransaction, "numbers", lambda page, texts: texts)
         small_series(tmp_path).update(rows(), users="who")
         assert len(traces(tmp_path, IDS)) == 2
 
@@ -134,7 +134,13 @@ class TestLedger:
             charged().update(week(1, 2), users="who", period=number)
             assert spent(ledger) == 1.0
         kinds = [type(entry).__name__ for entry in ledger.history("visits")]
-        assert kinds == ["BudgetChange", "Charge", "Progress", "Progress", "Progress"]
+        assert kinds == [
+            "BudgetChange",
+            "Charge",
+            "ProgressEntry",
+            "ProgressEntry",
+            "ProgressEntry",
+        ]
         assert charged().read().guarantee_.data_name == "visits"
 
     def test_without_a_budget_nothing_is_read(self, tmp_path, charged, ledger):

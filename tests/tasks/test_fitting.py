@@ -229,7 +229,7 @@ class TestTheOrder:
         def busy(*_):
             raise LedgerError("busy")
 
-        monkeypatch.setattr(fitting.Account, "of", busy)
+        monkeypatch.setattr(fitting.LedgerState, "of", busy)
         result = fit(make_request(ledger=ledger.path, data_name="visits"), TableFile(visits))
         assert result.account is None
         assert result.estimator.guarantee_.data_name == "visits"

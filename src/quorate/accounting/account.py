@@ -48,7 +48,7 @@ from quorate._validate import (
     ratio_root_up,
 )
 from quorate.accounting.compose import price
-from quorate.accounting.costs import Plan, draw_costs, gdp_mu, promise_of, words
+from quorate.accounting.costs import PricedChain, draw_costs, gdp_mu, promise_of, words
 from quorate.core.moves import GridMoves
 from quorate.core.sealed import Sealed, opened
 from quorate.exceptions import (
@@ -140,7 +140,7 @@ class Account(OnceOnly):
         self._squares = 0  # in units, like _square
         self._drawn: Counter[Event] = Counter()
         self._groups: list[list[Account]] = []
-        self._plan: Plan | None = None
+        self._plan: PricedChain | None = None
         self._ahead: DrawnAhead | None = None
 
     @classmethod
@@ -428,7 +428,7 @@ class Account(OnceOnly):
                     f"A plan costs epsilon={cost!r} where {self.declared.epsilon!r} was declared: "
                     "nothing was drawn."
                 )
-            self._plan, self.square = Plan.of(event)
+            self._plan, self.square = PricedChain.of(event)
             self.epsilon = self.reserve = _NONE
 
     # The promise.

@@ -38,7 +38,7 @@ from quorate.guarantees import (
 
 __all__ = [
     "Costs",
-    "Plan",
+    "PricedChain",
     "as_gaussian",
     "cheapest_cover",
     "costs_of",
@@ -255,10 +255,10 @@ def _weight(event: Event) -> float:
 
 
 @dataclass
-class Plan:
+class PricedChain:
     """What is left of a chain that was priced as a whole: sampled events, and pure losses.
 
-    >>> plan, square = Plan.of(Composed((Gaussian(2.0), Pure(0.5))))
+    >>> plan, square = PricedChain.of(Composed((Gaussian(2.0), Pure(0.5))))
     >>> square, plan.take(Pure(0.25), Fraction(1, 4)), plan.losses[Fraction(1, 4)]
     (Fraction(1, 4), True, 1)
     """
@@ -267,7 +267,7 @@ class Plan:
     losses: Counter[Fraction]
 
     @classmethod
-    def of(cls, event: Event) -> tuple[Plan, Fraction]:
+    def of(cls, event: Event) -> tuple[PricedChain, Fraction]:
         """Return the plan of a chain, and the sum of the squares of its Gaussian noise."""
         sampled, losses, squares = elementary(event), Counter[Fraction](), Fraction(0)
         for each in list(sampled):

@@ -25,7 +25,7 @@ from quorate.accounting.ledger_entries import (
     BudgetChange,
     Charge,
     PlannedRelease,
-    Progress,
+    ProgressEntry,
     Settlement,
     decimal_reading,
     plain_number,
@@ -41,7 +41,7 @@ from quorate.exceptions import (
 )
 from quorate.guarantees import Event, Guarantee, Relation
 
-__all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "Progress", "Settlement"]
+__all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "ProgressEntry", "Settlement"]
 
 _KINDS = 12
 """How many kinds of releases a budget speaks of, the latest ones."""
@@ -364,7 +364,7 @@ class Ledger:
 
     def history(
         self, name: str | None = None
-    ) -> tuple[BudgetChange | Charge | Progress | Settlement, ...]:
+    ) -> tuple[BudgetChange | Charge | ProgressEntry | Settlement, ...]:
         """Return all entries, or those of one data set, the oldest first."""
         entries = self._entries()
         if name is not None:

@@ -33,7 +33,7 @@ __all__ = [
     "BudgetChange",
     "Charge",
     "PlannedRelease",
-    "Progress",
+    "ProgressEntry",
     "Settlement",
     "decimal_reading",
     "entry_for_people",
@@ -132,10 +132,10 @@ class Settlement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class ProgressEntry:
     """An entry that says how far a release has come that goes on under one charge; it is free.
 
-    >>> Progress(id=3, when="2026-01-01T00:00:00.000000+00:00", who="analyst",
+    >>> ProgressEntry(id=3, when="2026-01-01T00:00:00.000000+00:00", who="analyst",
     ...          data_name="visits", charge=2, state="period 1 ab12").state
     'period 1 ab12'
     """
@@ -276,7 +276,7 @@ def read_event(document: Mapping[str, Any]) -> Event:
     )
 
 
-def read_entry(entry: Entry) -> BudgetChange | Charge | Progress | Settlement:
+def read_entry(entry: Entry) -> BudgetChange | Charge | ProgressEntry | Settlement:
     """Return what an entry says.
 
     >>> text = '{"epsilon": 1.0, "delta": 0.0, "relation": "replace", "unit": "user"}'
@@ -309,7 +309,7 @@ def read_entry(entry: Entry) -> BudgetChange | Charge | Progress | Settlement:
                 events=read_event_text(document),
             )
         case "progress":
-            return Progress(
+            return ProgressEntry(
                 id=entry.id,
                 when=entry.time,
                 who=entry.who,

@@ -58,8 +58,8 @@ def _read(file: Path) -> tuple[Any, str]:
             model = StoredModel.read(file)
             product = "Machine learning model" if model.predicts else "Summary statistics"
             return model.estimator.guarantee_, product
-        told = document.get("guarantee", document)
-        promise = replace(Guarantee.from_dict(told), events=read_event_text(told))
+        stated = document.get("guarantee", document)
+        promise = replace(Guarantee.from_dict(stated), events=read_event_text(stated))
     except (ValueError, LookupError, TypeError, AttributeError) as problem:
         raise ParameterError(
             f"Expected a model file, or JSON with a guarantee, in {file}: {problem}."

@@ -88,11 +88,11 @@ class MaskedParity(Concept):
 
     def __str__(self) -> str:
         names = [f"x{j}" for j in range(self.features) if self.secret >> j & 1]
-        told = "whether x_i is in it where b = 1"
+        other = "whether x_i is in it where b = 1"
         if self.flip is None:
             return f"Predict 0 where b = 0, and whether i is in ({', '.join(names)}) where b = 1."
         flipped = "flipped parity" if self.flip else "parity"
-        return f"Predict the {flipped} of {', '.join(names) or 'nothing'} where b = 0, and {told}."
+        return f"Predict the {flipped} of {', '.join(names) or 'nothing'} where b = 0, and {other}."
 
 
 def all_masked_parities(features: int) -> Iterator[MaskedParity]:

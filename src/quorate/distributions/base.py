@@ -22,7 +22,7 @@ from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = ["UserDistribution", "new_figure"]
 
@@ -67,7 +67,7 @@ class UserDistribution(UserEstimator):
 
     def _check_common(self) -> None:
         """Refuse what parameters show to be wrong, before the charge."""
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         _validate.one_of(self._algorithms, algorithm=self.algorithm)
         if isinstance(self.records, str):
@@ -88,7 +88,7 @@ class UserDistribution(UserEstimator):
 
     def _keep_names(self, X: Any) -> None:
         """Remember the names of the columns of labels, which are read in another way."""
-        names = names_told(X)
+        names = declared_names(X)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 

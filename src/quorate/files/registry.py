@@ -66,7 +66,7 @@ def registry_entry(
     if not guarantee.holds:
         raise ParameterError("Expected a guarantee that holds: a registry lists promises.")
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "fill-in"
-    told = {
+    entry = {
         "url_slug": slug,
         "deployment": {
             "basic": _basic(name, product, day or date.today()),
@@ -84,7 +84,7 @@ def registry_entry(
             "administrative": {"status": "Draft", "registry_authors": [FILL_IN], "tier": 3},
         },
     }
-    return "\n".join(_lines(told, 0)) + "\n"
+    return "\n".join(_lines(entry, 0)) + "\n"
 
 
 def _basic(name: str, product: str, day: date) -> dict[str, Any]:

@@ -177,22 +177,22 @@ class TableFile:
     @property
     def separator(self) -> str | None:
         """What separates cells, or None for Parquet."""
-        usual = self._usual_separator
+        by_name = self._separator_by_name
         if self.dialect == PLAIN:
-            return usual
-        if usual is None and (self.dialect.separator is None or self._is_parquet):
+            return by_name
+        if by_name is None and (self.dialect.separator is None or self._is_parquet):
             raise SchemaError(
                 f"Expected a CSV file beside separator, decimal, thousands or encoding, got "
                 f"{str(self.path)!r}."
             )
-        return self.dialect.separator or usual
+        return self.dialect.separator or by_name
 
     @property
     def _is_parquet(self) -> bool:
         return any(file.suffix.lower() in (".parquet", ".pq") for file in self.files)
 
     @property
-    def _usual_separator(self) -> str | None:
+    def _separator_by_name(self) -> str | None:
         if not Path(self.path).is_dir():
             return _SEPARATORS.get(Path(self.path).suffix.lower())
         kinds = {file.suffix.lower() for file in self.files}

@@ -61,7 +61,7 @@ from quorate.mechanisms.search.rough_records import (
     RoughRecords,
     rough_records_budget,
 )
-from quorate.users.crowd import people_told
+from quorate.users.crowd import declared_users
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["CONSTANTS", "HeldRecords", "RuleLearner"]
@@ -156,9 +156,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=concepts.n_features, single=self._single_feature)
         check_labels(y, self.classes)
         self._check_way(concepts, asked)
-        told = people_told(X, None)
-        if told is not None and is_walked(concepts) and _is_pairwise(asked):
-            self._check_pieces(concepts, told)
+        declared = declared_users(X, None)
+        if declared is not None and is_walked(concepts) and _is_pairwise(asked):
+            self._check_pieces(concepts, declared)
 
     def _check_way(self, concepts: ConceptClass, asked: str | Score) -> None:
         if asked == Way.MORE_THAN.value and self.error_level is None:

@@ -33,7 +33,7 @@ from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
-from quorate.users.crowd import people_told
+from quorate.users.crowd import declared_users
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["ConciseLearner"]
@@ -161,7 +161,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=self.classes_of_rules[0].n_features)
         check_labels(y, self.classes)
         self._check_use(X, y, users, target=True)
-        if (present := people_told(X, users)) is not None:
+        if (present := declared_users(X, users)) is not None:
             self.refuse_hopeless(present, self.classes_of_rules[0].n_features)
         account = self._charge(X, y, users, target=True)
         people = self._population(X, y, users, classes=self.classes)

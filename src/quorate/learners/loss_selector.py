@@ -33,7 +33,7 @@ from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
 from quorate.users import UserData
-from quorate.users.crowd import call_quietly, columns_told
+from quorate.users.crowd import call_quietly, declared_columns
 from quorate.users.public_choices import in_own_order
 
 __all__ = ["LossSelector", "decide_selection", "sums_from"]
@@ -84,12 +84,12 @@ def decide_selection(
     >>> print(decide_selection(RecordRange.exactly(64), alike=True, **known))
     duels: a user holds 64 records: users can judge all pairs
     >>> print(decide_selection(None, **known))
-    exponential: users are many, or nobody is told how many, and may differ: add up their losses
+    exponential: users are many, or their number is private, and may differ: add up their losses
     """
     if not alike and (n_users is None or n_users * epsilon >= sums_from(candidates)):
         return Route(
             name="exponential",
-            reason="users are many, or nobody is told how many, and may differ: add up their "
+            reason="users are many, or their number is private, and may differ: add up their "
             "losses",
         )
     known = f"a user holds {records}"
@@ -276,11 +276,11 @@ class LossSelector(UserEstimator):
     def _try_out(self, X: Any, y: Any) -> None:
         """Refuse a loss that fails on two made-up records, which are nobody's."""
         shape: tuple[int, ...] = getattr(X, "shape", ())
-        if (told := columns_told(X)) is not None:
-            shape = (0, told)
+        if (declared := declared_columns(X)) is not None:
+            shape = (0, declared)
         if self.loss is None or self._listed is None or len(shape) != 2:
             return
-        with_target = y is not None if told is None else X.has_target
+        with_target = y is not None if declared is None else X.has_target
         made_up = np.zeros((2, shape[1])), np.zeros(2) if with_target else None
         if _losses_of(self.loss, self._listed[0], *made_up) is None:
             raise ParameterError(
@@ -326,8 +326,8 @@ class LossSelector(UserEstimator):
             return
         if self._listed is not None:
             check_duellists(len(self._listed), "duels")
-        elif (told := columns_told(X)) is not None:
-            check_duellists(told, "duels")
+        elif (declared := declared_columns(X)) is not None:
+            check_duellists(declared, "duels")
         elif len(getattr(X, "shape", ())) == 2:
             check_duellists(X.shape[1], "duels")
 

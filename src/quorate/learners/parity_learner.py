@@ -36,7 +36,7 @@ from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
-from quorate.users.crowd import columns_told, people_told
+from quorate.users.crowd import declared_columns, declared_users
 from quorate.users.tables import check_classes, check_labels
 
 __all__ = ["ParityLearner"]
@@ -192,7 +192,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_classes(self.classes)
         check_labels(y, self.classes)
         self._check_use(X, y, users, target=True)
-        route = self._decide(features, people_told(X, users) or 0)
+        route = self._decide(features, declared_users(X, users) or 0)
         account = self._charge(X, y, users, target=True, reserve=self.delta)
         people = self._population(X, y, users, classes=self.classes)
         if route.name == "vote":
@@ -356,8 +356,8 @@ def _own_solutions(data: UserData, features: int) -> NDArray[np.object_]:
 
 def _columns(X: Any) -> int:
     """Return the number of columns of a table that tells it, without reading a record."""
-    if (told := columns_told(X)) is not None:
-        return told
+    if (declared := declared_columns(X)) is not None:
+        return declared
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2:
         return int(shape[1])

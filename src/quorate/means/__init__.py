@@ -10,7 +10,7 @@ from quorate.estimators import Route
 from quorate.means.covariance import UserCovariance
 from quorate.means.mean_error import MeanError
 from quorate.means.median import PrivateMedian, QuantileError, UserQuantiles
-from quorate.means.queries import Answer, UserQueries
+from quorate.means.queries import QueryAnswer, UserQueries
 from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
 from quorate.means.variation import UserVariation
@@ -19,11 +19,11 @@ from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, Winsorize
 from quorate.rotation import Rotation
 
 __all__ = [
-    "Answer",
     "MeanError",
     "PrivateMedian",
     "PrivateRange",
     "QuantileError",
+    "QueryAnswer",
     "RotatedWinsorizedMean",
     "Rotation",
     "Route",

@@ -21,9 +21,9 @@ from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, for_squares, told_bound
+from quorate.ranges import as_bound, declared_bound, for_squares
 from quorate.users import UserData
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = ["MEAN_SHARE", "UserCovariance", "nearest_covariance", "outer_products"]
 
@@ -154,9 +154,9 @@ class UserCovariance(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCovariance:
         """Release the covariance of ``X`` (records x features, with ``users``, or a crowd)."""
         _validate.one_of(_SHAPES, shape=self.shape)
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         X = self._as_numbers(X)
-        for_squares(told_bound(self._public_bounds(X), X))
+        for_squares(declared_bound(self._public_bounds(X), X))
         _validate.delta(delta=self.delta)
         if self.delta == 0:
             raise ParameterError(
@@ -166,7 +166,7 @@ class UserCovariance(UserEstimator):
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
         people = self._population(X, None, users)
-        bound = for_squares(as_bound(self._public_bounds(X), people.n_features, names_told(X)))
+        bound = for_squares(as_bound(self._public_bounds(X), people.n_features, declared_names(X)))
         means = PeopleVectors.of(people, UserData.user_means, bound)
         reach, d = bound.l2_radius, people.n_features
         ball = Ball(reach, dimension=d)

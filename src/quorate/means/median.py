@@ -32,11 +32,11 @@ from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.mechanisms.stated_error import StatedError
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, half_widths, told_bound
+from quorate.ranges import as_bound, declared_bound, half_widths
 from quorate.users import UserData
 from quorate.users.data import ordered_users
 from quorate.users.store import offsets_of
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
@@ -334,11 +334,11 @@ class UserQuantiles(UserEstimator):
         """Release the quantiles of ``X`` (records x features, with ``users``, or a crowd)."""
         X = self._as_numbers(X)
         quantiles = self._checked_quantiles()
-        self._mechanisms(told_bound(self._public_bounds(X), X), quantiles)
+        self._mechanisms(declared_bound(self._public_bounds(X), X), quantiles)
         account = self._charge(X, None, users)
         people = self._population(X, None, users)
         mechanisms = self._mechanisms(
-            as_bound(self._public_bounds(X), people.n_features, names_told(X)), quantiles
+            as_bound(self._public_bounds(X), people.n_features, declared_names(X)), quantiles
         )
         low, high = self._limits()
         lowest = OwnValues.of(people, low)
@@ -391,7 +391,7 @@ class UserQuantiles(UserEstimator):
         return [float(quantile) for quantile in quantiles]
 
     def _check_reduction(self) -> None:
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.one_of(_REDUCTIONS, each_user=self.each_user)
         if self.resolution is not None:
             _validate.positive(resolution=self.resolution)

@@ -41,7 +41,7 @@ from quorate.users import UserData
 from quorate.users.crowd import call_quietly, silence
 from quorate.users.public_choices import in_own_order
 
-__all__ = ["Answer", "UserQueries"]
+__all__ = ["QueryAnswer", "UserQueries"]
 
 _ALGORITHMS = ("auto", "clip", "ball", "winsorized")
 
@@ -49,7 +49,7 @@ Query = Callable[[NDArray[np.float64]], ArrayLike]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class QueryAnswer:
     """A released answer, its error and how it was found.
 
     Examples
@@ -67,7 +67,7 @@ class Answer:
 
 
 class UserQueries(UserEstimator):
-    r"""Answer up to ``queries`` adaptively chosen, bounded queries about users.
+    r"""QueryAnswer up to ``queries`` adaptively chosen, bounded queries about users.
 
     Privacy
     -------
@@ -219,7 +219,7 @@ class UserQueries(UserEstimator):
         """How many questions may still be asked."""
         return len(self._fitted_desk().tickets)
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: Query) -> QueryAnswer:
         """Return the private mean over users of ``query(records of one user)``.
 
         The question is first put to made-up records, two rows of zeros: an error or a wrong shape
@@ -273,7 +273,7 @@ class UserQueries(UserEstimator):
         return state
 
     def _checked_bound(self) -> Bound:
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.positive_integer(queries=self.queries, dimension=self.dimension)
@@ -313,7 +313,7 @@ class _Desk:
     def closed(self) -> _Desk:
         return replace(self, people=None, account=None, tickets=[], generator=None)
 
-    def answer(self, query: Query) -> Answer:
+    def answer(self, query: Query) -> QueryAnswer:
         if self.people is None or self.account is None or not self.tickets:
             raise self._exhausted()
         self.account.refuse_elsewhere()
@@ -331,7 +331,7 @@ class _Desk:
             release = run.clip("you asked for it.")
         else:
             release = run.adapt(core=False if self.algorithm == "ball" else None)
-        return Answer(
+        return QueryAnswer(
             value=release.mean + self.bound.centre,
             error=release.error,
             algorithm=release.route,
@@ -364,14 +364,14 @@ class _Desk:
 
     def _winsorized(
         self, mechanism: RotatedWinsorizedMean, values: PeopleVectors, account: Account
-    ) -> Answer:
+    ) -> QueryAnswer:
         rotation = Rotation.random(self.bound.dimension, random_state=self.generator)
         mean = mechanism.release(values.rows(), rotation=rotation, account=account)
         each = mechanism.coordinate
         noise = np.full(mean.shape, math.sqrt(2.0) * each.noise_scale)
         error = ErrorParts(noise=noise, laplace=True, radius=each.range.half_width).stated()
         route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
-        return Answer(value=mean + self.bound.centre, error=error, algorithm=route)
+        return QueryAnswer(value=mean + self.bound.centre, error=error, algorithm=route)
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, for_squares, half_widths, told_bound
+from quorate.ranges import as_bound, declared_bound, for_squares, half_widths
 from quorate.users import UserData
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = ["CENTRE_SHARE", "QUARTILES_APART", "UserScaler", "scaler_route"]
 
@@ -143,13 +143,13 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a crowd)."""
         X = self._as_numbers(X)
-        _validate.usual_epsilon(epsilon=self.epsilon)
-        for_squares(told_bound(self._public_bounds(X), X))
+        _validate.useful_epsilon(epsilon=self.epsilon)
+        for_squares(declared_bound(self._public_bounds(X), X))
         _validate.delta(delta=self.delta)
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
         people = self._population(X, None, users)
-        bound = for_squares(as_bound(self._public_bounds(X), people.n_features, names_told(X)))
+        bound = for_squares(as_bound(self._public_bounds(X), people.n_features, declared_names(X)))
         release = self._by_moments if self.delta else self._by_quantiles
         centre, scale, error = release(people, bound, account)
         widths = half_widths(bound)

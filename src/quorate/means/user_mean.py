@@ -31,11 +31,11 @@ from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, half_widths, told_bound
+from quorate.ranges import as_bound, declared_bound, half_widths
 from quorate.rotation import Rotation
 from quorate.users import UserData
-from quorate.users.crowd import people_told
-from quorate.users.tables import names_told
+from quorate.users.crowd import declared_users
+from quorate.users.tables import declared_names
 
 __all__ = ["UserMean"]
 
@@ -192,7 +192,7 @@ class UserMean(UserEstimator):
         self._check_parameters(X)
         account = self._charge(X, None, users, reserve=self._reserve())
         people = self._population(X, None, users)
-        bound = as_bound(self._public_bounds(X), people.n_features, names_told(X))
+        bound = as_bound(self._public_bounds(X), people.n_features, declared_names(X))
         release, scales = self._release(people, bound, account)
         self.guarantee_ = self._promise(account)
         offset = np.clip(release.mean * scales, -half_widths(bound), half_widths(bound))
@@ -206,11 +206,11 @@ class UserMean(UserEstimator):
 
     def _check_parameters(self, X: Any) -> None:
         """Refuse everything that parameters and shapes show to be wrong, before the charge."""
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.delta(delta=self.delta)
-        bound = told_bound(self._public_bounds(X), X)
+        bound = declared_bound(self._public_bounds(X), X)
         if self.radius is not None:
             _validate.positive(radius=self.radius)
         _validate.fraction(robust=self.robust)
@@ -225,7 +225,7 @@ class UserMean(UserEstimator):
                 raise ParameterError(reason)
         if self.algorithm == "winsorized":
             # What cannot be planned for two users cannot be for more.
-            told = people_told(X, None)
+            told = declared_users(X, None)
             self._published(bound, 2 if told is None else told).error_bound(0.5)
         elif self.delta:
             gdp_mu(float(self.epsilon), float(exact(self.delta) - self._reserve()))

@@ -32,10 +32,10 @@ from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.stated_error import StatedError
 from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, half_widths, told_bound
+from quorate.ranges import as_bound, declared_bound, half_widths
 from quorate.users import UserData
 from quorate.users.public_choices import in_own_order
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = [
     "ROUTE",
@@ -251,8 +251,8 @@ class UserVariation(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserVariation:
         """Release how the users of ``X`` differ (records x features with ``users``, or a crowd)."""
         X = self._as_numbers(X)
-        told_bound(self._public_bounds(X), X)
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        declared_bound(self._public_bounds(X), X)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         if self.relation is not Relation.REPLACE:
             raise ParameterError(
                 "UserVariation compares pairs of users and needs Relation.REPLACE: when somebody "
@@ -260,7 +260,7 @@ class UserVariation(UserEstimator):
             )
         account = self._charge(X, None, users)
         people = self._population(X, None, users)
-        bound = as_bound(self._public_bounds(X), people.n_features, names_told(X))
+        bound = as_bound(self._public_bounds(X), people.n_features, declared_names(X))
         dimension = people.n_features
         score, noise, usable = _release_scores(people, bound, account)
         records, present, each = _release_records(people, account)

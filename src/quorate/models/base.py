@@ -60,10 +60,10 @@ from quorate.models.public_inputs import (
     refuse_weights,
 )
 from quorate.public_randomness import RandomState
-from quorate.ranges import features_told, told_limits
+from quorate.ranges import declared_features, declared_limits
 from quorate.releases.user_releases import UserReleases, typical_records
 from quorate.users.store import settled_users
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = ["LinearModel"]
 
@@ -191,7 +191,7 @@ class LinearModel(MayBeConstant):
         self._loss()
         X = self._as_numbers(X)
         if self.bounds is not None:
-            Box(*told_limits(self._public_bounds(X), X))
+            Box(*declared_limits(self._public_bounds(X), X))
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             users = counted_once(X, users)
             if (sizes := public_sizes(X, users)) is not None:
@@ -207,14 +207,14 @@ class LinearModel(MayBeConstant):
         # The charge forgets what the last fit released.
         last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
         if last is not None:
-            refuse_features(last.weights, features_told(X))
+            refuse_features(last.weights, declared_features(X))
         account = self._charge(X, y, users, target=True)
         data = self._population(X, y, ids, classes=classes)
         if self.relation is Relation.REPLACE:
             self.refuse_hopeless(data.n_users, data.n_features)
         bounds, limits = self._public_bounds(X), None
         if bounds is not None:
-            limits = FeatureRange(bounds, data.n_features, names_told(X))
+            limits = FeatureRange(bounds, data.n_features, declared_names(X))
         if last is not None:
             refuse_features(last.weights, data.n_features)
         return self._fit_within(data, account, limits, last)

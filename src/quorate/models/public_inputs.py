@@ -22,7 +22,7 @@ from quorate.exceptions import ParameterError, UnknownArgumentError
 from quorate.grid import Box
 from quorate.ranges import as_limits
 from quorate.users import grouping
-from quorate.users.crowd import Crowd, people_told
+from quorate.users.crowd import Crowd, declared_users
 
 __all__ = [
     "FeatureRange",
@@ -183,7 +183,10 @@ def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
     >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
     (2, 2)
     """
-    if not (isinstance(X, Crowd) or _has_columns(X)) or (n_users := people_told(X, users)) is None:
+    if (
+        not (isinstance(X, Crowd) or _has_columns(X))
+        or (n_users := declared_users(X, users)) is None
+    ):
         return None
     return n_users, X.n_features if isinstance(X, Crowd) else int(X.shape[1])
 

@@ -201,7 +201,7 @@ class _Asker(UserEstimator):
         )
 
     def _check(self, *, is_label: bool) -> None:
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         if self.delta == 0:
             raise ParameterError("Expected delta > 0: the noise of a second moment is Gaussian.")

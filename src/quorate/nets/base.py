@@ -23,10 +23,10 @@ from quorate.models.public_inputs import FeatureRange, refuse_partial_fit, refus
 from quorate.nets.networks import Network, check_on_made_up_users, open_network
 from quorate.nets.training import Recipe, open_training, recipe_for
 from quorate.public_randomness import RandomState, public_generator
-from quorate.ranges import as_limits, features_told, told_limits
+from quorate.ranges import as_limits, declared_features, declared_limits
 from quorate.users import UserData
 from quorate.users.store import settled_users
-from quorate.users.tables import names_told
+from quorate.users.tables import declared_names
 
 __all__ = ["NeuralModel"]
 
@@ -147,8 +147,8 @@ class NeuralModel(UserEstimator):
         X = self._flat(X)
         X = self._as_numbers(X)
         if self.bounds is not None:
-            Box(*told_limits(self._public_bounds(X), X))
-        told = features_told(X)
+            Box(*declared_limits(self._public_bounds(X), X))
+        told = declared_features(X)
         if told:
             self._opened_network(told, outputs)
         account = self._charge(X, y, users, target=True)
@@ -159,7 +159,7 @@ class NeuralModel(UserEstimator):
             self._declared = account.declared
         limits = np.zeros((2, 0))
         if (bounds := self._public_bounds(X)) is not None:
-            limits = np.array(as_limits(bounds, data.n_features, names_told(X)))
+            limits = np.array(as_limits(bounds, data.n_features, declared_names(X)))
         scaled = partial(
             _settled,
             rows=_range(limits).scaled if limits.size else None,
@@ -204,7 +204,7 @@ class NeuralModel(UserEstimator):
                 raise ParameterError(
                     f"Expected records of shape {tuple(self.shape)}, got {X.shape[1:]}."
                 )
-            self._told_shape = X.shape[1:]
+            self._declared_shape = X.shape[1:]
             return X.reshape(len(X), -1)
         return X
 
@@ -212,7 +212,7 @@ class NeuralModel(UserEstimator):
         """Return the network and the typical length of a gradient, both public."""
         state = 0 if self.random_state is None else self.random_state
         seed = int(state) if isinstance(state, int | np.integer) else 0
-        shape = self.shape if self.shape is not None else self.__dict__.get("_told_shape")
+        shape = self.shape if self.shape is not None else self.__dict__.get("_declared_shape")
         if self.module is None:
             if self.frozen or self.shape is not None:
                 raise ParameterError(

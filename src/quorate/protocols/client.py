@@ -16,7 +16,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import AlreadyAnsweredError, ParameterError
 from quorate.guarantees import Guarantee
 from quorate.once import OnceOnly
-from quorate.protocols.device_memory import Answer, DeviceMemory, new_token
+from quorate.protocols.device_memory import DeviceMemory, StoredAnswer, new_token
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.task import PLURALITY, Task
 
@@ -189,11 +189,11 @@ class Client(OnceOnly):
         if self._memory is not None:
             self._memory.acknowledge(self.task.id)
 
-    def _first(self, records: Any) -> Answer:
+    def _first(self, records: Any) -> StoredAnswer:
         if self._ledger is not None and self._data_name is not None:
             purpose = f"task {self.task.id} ({self.task.name})"
             self._ledger.charge(self._data_name, self.guarantee, purpose=purpose)
-        return Answer(self._make(self._candidate(records)), new_token())
+        return StoredAnswer(self._make(self._candidate(records)), new_token())
 
     def _candidate(self, records: Any) -> int:
         try:

@@ -21,7 +21,7 @@ from quorate._validate import exact
 from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
 from quorate.noise import ambient_noise
 
-__all__ = ["Answer", "DeviceMemory", "close_to_others", "create_for_owner", "new_token"]
+__all__ = ["DeviceMemory", "StoredAnswer", "close_to_others", "create_for_owner", "new_token"]
 
 _APPLICATION_ID = 0x51524456  # "QRDV"
 _SCHEMA = """CREATE TABLE answers (task TEXT PRIMARY KEY, message BLOB NOT NULL,
@@ -82,10 +82,10 @@ def close_to_others(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredAnswer:
     """A message with the token that admits it once, and whether it was acknowledged.
 
-    >>> Answer(b"message", "00" * 16).acknowledged
+    >>> StoredAnswer(b"message", "00" * 16).acknowledged
     False
     """
 
@@ -107,8 +107,8 @@ class DeviceMemory:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> memory = DeviceMemory(Path(folder.name) / "answers.db")
-    >>> made = memory.first("task", 1.0, limit=1.5, make=lambda: Answer(b"yes", "00" * 16))
-    >>> memory.first("task", 1.0, limit=1.5, make=lambda: Answer(b"no", "11" * 16)) == made
+    >>> made = memory.first("task", 1.0, limit=1.5, make=lambda: StoredAnswer(b"yes", "00" * 16))
+    >>> memory.first("task", 1.0, limit=1.5, make=lambda: StoredAnswer(b"no", "11" * 16)) == made
     True
     >>> memory.first("another", 1.0, limit=1.5, make=lambda: made)
     Traceback (most recent call last):
@@ -146,14 +146,14 @@ class DeviceMemory:
         finally:
             connection.close()
 
-    def recall(self, task: str) -> Answer | None:
+    def recall(self, task: str) -> StoredAnswer | None:
         """Return what this device answered to a task, by the task's id, or nothing."""
         with self._opened() as run:
             return _found(run, task)
 
     def first(
-        self, task: str, epsilon: float, *, limit: float, make: Callable[[], Answer]
-    ) -> Answer:
+        self, task: str, epsilon: float, *, limit: float, make: Callable[[], StoredAnswer]
+    ) -> StoredAnswer:
         """Return the answer to a task; if there is none, make one and keep it first.
 
         Refused if all messages of this device would say more than ``limit`` together.
@@ -181,7 +181,7 @@ class DeviceMemory:
             run("UPDATE answers SET acknowledged = 1 WHERE task = ?", (task,))
 
 
-def _found(run: Callable[..., sqlite3.Cursor], task: str) -> Answer | None:
+def _found(run: Callable[..., sqlite3.Cursor], task: str) -> StoredAnswer | None:
     query = "SELECT message, token, acknowledged FROM answers WHERE task = ?"
     row = run(query, (task,)).fetchone()
-    return None if row is None else Answer(bytes(row[0]), str(row[1]), bool(row[2]))
+    return None if row is None else StoredAnswer(bytes(row[0]), str(row[1]), bool(row[2]))

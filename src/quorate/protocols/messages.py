@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from quorate.protocols.randomizers.hashed import Reports
 from quorate.protocols.task import Task
 
-__all__ = ["Batch", "MessageFormat", "Reason"]
+__all__ = ["MessageBatch", "MessageFormat", "Reason"]
 
 VERSION = 1
 KIND = 1
@@ -58,7 +58,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True)
-class Batch:
+class MessageBatch:
     """What was read from many messages: the good reports, and why others were dropped.
 
     >>> task = Task.local(name="t", candidates=16, epsilon=1.0)
@@ -144,7 +144,7 @@ class MessageFormat:
         records["answer"] = reports.answers
         return records.view(np.uint8).reshape(len(reports), self.length)
 
-    def read(self, messages: Iterable[Any] | bytes | NDArray[np.uint8]) -> Batch:
+    def read(self, messages: Iterable[Any] | bytes | NDArray[np.uint8]) -> MessageBatch:
         """Read messages: one object each, or all of them end to end in one piece of bytes."""
         dropped: dict[Reason, int] = {}
         records = np.frombuffer(self._joined(messages, dropped), self._record)
@@ -153,7 +153,7 @@ class MessageFormat:
             bad = records[~fine]
             self._count(bad, dropped)
             reports = Reports(reports.masks[:, fine], reports.answers[fine], reports.levels[fine])
-        return Batch(reports, dropped)
+        return MessageBatch(reports, dropped)
 
     def _joined(
         self, messages: Iterable[Any] | bytes | NDArray[np.uint8], dropped: dict[Reason, int]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Guarantee
-from quorate.protocols.messages import Batch, MessageFormat, Reason
+from quorate.protocols.messages import MessageBatch, MessageFormat, Reason
 from quorate.protocols.randomizers.counts import EstimatedVotes, count_votes, estimate_votes
 from quorate.protocols.randomizers.hashed import Reports
 from quorate.protocols.randomizers.prefixes import find_popular
@@ -163,7 +163,7 @@ class Server:
             reports=reports,
         )
 
-    def _remember_size(self, batch: Batch) -> None:
+    def _remember_size(self, batch: MessageBatch) -> None:
         """Remember the smallest batch: its messages had the fewest others to hide among.
 
         A shuffler passes on messages of the task and of its length; others did not come that way.

@@ -27,9 +27,9 @@ from quorate.mechanisms.parallel import disjoint_accounts, prepay
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.statistical import StatisticalQuery
-from quorate.ranges import features_told
+from quorate.ranges import declared_features
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, people_told
+from quorate.users.crowd import Crowd, declared_users
 
 __all__ = ["CrossValidation", "Metric", "PrivateScore", "private_cross_val_score", "private_score"]
 
@@ -316,7 +316,7 @@ class _Scorer(UserEstimator):
 
     def _refuse_few(self, X: Any, users: Any, folds: int, model: UserEstimator) -> None:
         """Raise, before the charge, if a fold has nobody or a fit on the others is hopeless."""
-        present, features = people_told(X, users), features_told(X)
+        present, features = declared_users(X, users), declared_features(X)
         if present is None:
             return
         if present < folds:

@@ -10,7 +10,7 @@ from quorate.catalogue import Answer
 from quorate.reports.figures import (
     NORMAL_95,
     Drawing,
-    Intervals,
+    ErrorBars,
     draw_band,
     draw_bars,
     draw_intervals,
@@ -68,7 +68,7 @@ def _drawn(estimator: Any, said: Answer, features: Sequence[str]) -> tuple[Drawi
             return _intervals(name.rstrip("_"), features, getattr(estimator, name), bounds)
     if "quantiles" in said.values:
         panels = [
-            Intervals(name, tuple(found), tuple(found.values()))
+            ErrorBars(name, tuple(found), tuple(found.values()))
             for name, found in said.values["quantiles"].items()
         ]
         return draw_intervals(panels, title="Quantiles"), False
@@ -85,7 +85,7 @@ def _network(estimator: Any, features: Sequence[str]) -> Drawing:
 
     names = tuple(features)[:_MOST_ROWS]
     lengths = feature_lengths(estimator.weights_, features=len(features), hidden=estimator.hidden)
-    drawn = Intervals("length of the weights", names, tuple(lengths.tolist())[:_MOST_ROWS])
+    drawn = ErrorBars("length of the weights", names, tuple(lengths.tolist())[:_MOST_ROWS])
     return draw_intervals([drawn], title="Weights of each feature")
 
 
@@ -93,7 +93,7 @@ def _scales(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
     """Draw the centres, with a bar of one scale to both sides."""
     centres, scales = map(tuple, (estimator.centre_.tolist(), estimator.scale_.tolist()))
     names = tuple(features)[:_MOST_ROWS]
-    whole = Intervals(
+    whole = ErrorBars(
         "centre, with one scale to both sides", names, centres[:_MOST_ROWS], scales[:_MOST_ROWS]
     )
     return draw_intervals(_panels(whole), title="Centre and scale"), False
@@ -120,7 +120,7 @@ def _normal(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
         math.sqrt(max(float(estimator.covariance_[i][i]), 0.0)) for i in range(len(names))
     )
     means = tuple(map(float, estimator.mean_))[: len(names)]
-    whole = Intervals("mean, with one standard deviation to both sides", names, means, spreads)
+    whole = ErrorBars("mean, with one standard deviation to both sides", names, means, spreads)
     return draw_intervals(_panels(whole), title="Normal distribution"), False
 
 
@@ -132,14 +132,14 @@ def _variation(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
         ("of user means", estimator.share_, error.share),
         ("of records", estimator.between_, error.between),
     )
-    shares = Intervals(
+    shares = ErrorBars(
         "share of the variance that lies between users",
         tuple(name for name, _, _ in numbers),
         tuple(float(value) for _, value, _ in numbers),
         ranges=tuple((float(low), float(high)) for _, _, (low, high) in numbers),
     )
     low, high = map(float, error.records)
-    held = Intervals(
+    held = ErrorBars(
         "records per user", ("harmonic mean",), (float(estimator.records_),), ranges=((low, high),)
     )
     return draw_intervals([shares, held], title="Variation between users"), True
@@ -179,20 +179,20 @@ def _intervals(
     if len(values) != len(labels) or len(labels) == 0:
         return None
     errors = None if bounds is None else tuple(map(float, bounds))[:_MOST_ROWS]
-    whole = Intervals(
+    whole = ErrorBars(
         name, tuple(labels)[:_MOST_ROWS], tuple(map(float, values))[:_MOST_ROWS], errors
     )
     return draw_intervals(_panels(whole), title=name.capitalize()), bounds is not None
 
 
-def _panels(whole: Intervals) -> list[Intervals]:
+def _panels(whole: ErrorBars) -> list[ErrorBars]:
     """Return one panel, or one for each number where one axis would hide the small ones."""
     errors = whole.errors or (0.0,) * len(whole.values)
     sizes = [abs(value) + error for value, error in zip(whole.values, errors, strict=True)]
     if min(sizes) * _RATIO >= max(sizes):
         return [whole]
     return [
-        Intervals(whole.name, (label,), (value,), None if whole.errors is None else (error,))
+        ErrorBars(whole.name, (label,), (value,), None if whole.errors is None else (error,))
         for label, value, error in zip(whole.labels, whole.values, errors, strict=True)
     ]
 
@@ -207,7 +207,7 @@ def _coefficients(table: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
         if table.errors is not None:
             errors = tuple(NORMAL_95 * e for e in table.errors[: len(names), place].tolist())
         values = tuple(table.values[: len(names), place].tolist())
-        panels.append(Intervals(name, names, values, errors))
+        panels.append(ErrorBars(name, names, values, errors))
     return draw_intervals(panels, title="Coefficients"), table.errors is not None
 
 
@@ -242,7 +242,7 @@ def _table(estimator: Any) -> tuple[Drawing, bool]:
             for label, bound in zip(labels, bounds, strict=True)
         )
         errors = tuple(bound if math.isfinite(bound) else 0.0 for bound in bounds)
-        panels.append(Intervals(name, own, tuple(table[name].to_pylist()), errors))
+        panels.append(ErrorBars(name, own, tuple(table[name].to_pylist()), errors))
     return draw_intervals(panels, title="Table"), True
 
 

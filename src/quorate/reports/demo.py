@@ -27,7 +27,7 @@ from quorate.means.user_mean import UserMean
 from quorate.models.coefficients import Coefficients
 from quorate.models.regression import LinearRegression
 from quorate.planning import Plan, plan
-from quorate.reports.figures import NORMAL_95, Intervals
+from quorate.reports.figures import NORMAL_95, ErrorBars
 from quorate.tabulate.user_table import UserTable
 from quorate.users import UserData
 
@@ -98,7 +98,7 @@ class Experiment:
     rows: tuple[tuple[str, ...], ...]
     methods: tuple[Method, ...]
     forecast: Plan
-    chart: Intervals | None = None
+    chart: ErrorBars | None = None
     rule: tuple[tuple[float, float, int], ...] = ()
     """What a rule predicts between two values: lower end, upper end, prediction."""
 
@@ -208,7 +208,7 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
         ),
         methods=_compare(methods, players, users, crowds),
         forecast=forecast,
-        chart=Intervals(
+        chart=ErrorBars(
             "in a season",
             BATTING,
             tuple(shown.mean_.tolist()),
@@ -425,16 +425,16 @@ def table_experiment(batting: Any, crowds: int) -> Experiment:
         ),
         methods=_compare(methods, players, users, crowds),
         forecast=forecast,
-        chart=Intervals("seasons", names, tuple(found.tolist()), tuple(bounds)),
+        chart=ErrorBars("seasons", names, tuple(found.tolist()), tuple(bounds)),
     )
 
 
-def _coefficients(table: Coefficients) -> Intervals:
+def _coefficients(table: Coefficients) -> ErrorBars:
     """Return the coefficients without the constant, with 95 % intervals if they are known."""
     errors = None
     if table.errors is not None:
         errors = tuple((NORMAL_95 * table.errors[:-1, 0]).tolist())
-    return Intervals("coefficient", tuple(SEASON), tuple(table.values[:-1, 0].tolist()), errors)
+    return ErrorBars("coefficient", tuple(SEASON), tuple(table.values[:-1, 0].tolist()), errors)
 
 
 def _decades(crowd: UserData) -> NDArray[np.int64]:

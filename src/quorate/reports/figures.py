@@ -19,7 +19,7 @@ from quorate.exceptions import MissingExtraError
 __all__ = [
     "NORMAL_95",
     "Drawing",
-    "Intervals",
+    "ErrorBars",
     "Line",
     "draw_band",
     "draw_bars",
@@ -75,10 +75,10 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Intervals:
+class ErrorBars:
     """Numbers with their names and error bounds; one panel of a figure.
 
-    >>> Intervals("visits", ("Ulm", "Bonn"), (7.0, 9.0), (1.0, 1.0)).said()
+    >>> ErrorBars("visits", ("Ulm", "Bonn"), (7.0, 9.0), (1.0, 1.0)).said()
     'visits: Ulm 7 ± 1, Bonn 9 ± 1.'
     """
 
@@ -210,10 +210,10 @@ def draw_marks(
     return _draw(fill, title, " ".join(said))
 
 
-def draw_intervals(panels: Sequence[Intervals], *, title: str) -> Drawing:
+def draw_intervals(panels: Sequence[ErrorBars], *, title: str) -> Drawing:
     """Draw each number as a dot with its error bar, a panel with an axis of its own for each kind.
 
-    >>> panel = Intervals("mean", ("age",), (41.0,), (2.0,))
+    >>> panel = ErrorBars("mean", ("age",), (41.0,), (2.0,))
     >>> draw_intervals([panel], title="Means").description
     'mean: age 41 ± 2.'
     """

@@ -15,7 +15,7 @@ from quorate.planning.plan import Plan
 from quorate.reports.answer_pictures import answer_picture
 from quorate.reports.figures import Drawing, Line, draw_curves
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
-from quorate.tasks.fitting import Account, Fit
+from quorate.tasks.fitting import Fit, LedgerState
 from quorate.tasks.requests import request_text
 
 __all__ = ["error_sentence", "fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
@@ -305,7 +305,7 @@ def _promised(promise: Guarantee) -> tuple[Block, ...]:
     return (Text(str(promise), tone=tone), Facts(facts))
 
 
-def _budget(account: Account | None) -> tuple[Block, ...]:
+def _budget(account: LedgerState | None) -> tuple[Block, ...]:
     if account is None:
         return (
             Text(

@@ -10,7 +10,7 @@ from quorate.reports.figures import _DASHES, _RULE, _SERIES, Drawing, _draw
 from quorate.reports.page import Facts, Page, Picture, Section, Table, Text, render
 from quorate.series.user_series import UserSeries
 
-__all__ = ["Curve", "draw_series", "series_page"]
+__all__ = ["SeriesCurve", "draw_series", "series_page"]
 
 # So many lines can be told apart in one picture; other groups are in the table.
 _LINES = 5
@@ -18,10 +18,10 @@ _LABELS = 4
 
 
 @dataclass(frozen=True)
-class Curve:
+class SeriesCurve:
     """One group's numbers over the periods, and what each is off by at most.
 
-    >>> Curve("north", (7.0, 9.0), (1.0, 1.0)).values
+    >>> SeriesCurve("north", (7.0, 9.0), (1.0, 1.0)).values
     (7.0, 9.0)
     """
 
@@ -31,12 +31,12 @@ class Curve:
 
 
 def draw_series(
-    periods: Sequence[str], curves: Sequence[Curve], *, title: str, y_label: str
+    periods: Sequence[str], curves: Sequence[SeriesCurve], *, title: str, y_label: str
 ) -> Drawing:
     """Draw numbers over time, each with the band that its noise does not leave.
 
-    >>> drawing = draw_series(["1", "2"], [Curve("all", (7.0, 9.0), (1.0, 1.0))], title="Buyers",
-    ...                       y_label="buyers")
+    >>> curve = SeriesCurve("all", (7.0, 9.0), (1.0, 1.0))
+    >>> drawing = draw_series(["1", "2"], [curve], title="Buyers", y_label="buyers")
     >>> drawing.description
     'all: 7 ± 1 in 1, 9 ± 1 in 2.'
     """
@@ -131,7 +131,7 @@ def _picture(
     for row in rows:
         found.setdefault(_group(row), []).append((row[name], row[f"{name}_bound"]))
     curves = [
-        Curve(group, tuple(v for v, _ in pairs), tuple(b for _, b in pairs))
+        SeriesCurve(group, tuple(v for v, _ in pairs), tuple(b for _, b in pairs))
         for group, pairs in list(found.items())[:_LINES]
     ]
     drawing = draw_series(periods, curves, title=f"{title}: {name}", y_label=name)

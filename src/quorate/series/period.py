@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from quorate.accounting.account import Account
 from quorate.series.design import Design, SeriesPart
 from quorate.series.spending import Bounded, Entries, bounded_period
-from quorate.series.store import Page
+from quorate.series.store import SeriesTransaction
 from quorate.tabulate.gathering.cells import Cells, ToCells, ValueColumn, cells_of
 from quorate.tabulate.gathering.reading import Reading, ids_of
 from quorate.users.closed import closed
@@ -55,7 +55,7 @@ class Rows:
 
 
 @closed
-def release_period(page: Page, number: int, rows: Rows, design: Design) -> None:
+def release_period(page: SeriesTransaction, number: int, rows: Rows, design: Design) -> None:
     """Bound and add up the rows of a period, draw its noise, and write all of it down."""
     factor, place = design.factor, number - 1
     earlier = tuple(page.lengths(n) for n in range(1, number)) if not factor.independent else ()
@@ -80,7 +80,7 @@ def release_period(page: Page, number: int, rows: Rows, design: Design) -> None:
     )
 
 
-def _combined(bounded: Bounded, page: Page, design: Design, place: int) -> Integers:
+def _combined(bounded: Bounded, page: SeriesTransaction, design: Design, place: int) -> Integers:
     """Return what gets the noise: this period, or its combination with all earlier ones."""
     coefficients = design.factor.coefficients
     own = int(coefficients[0]) * bounded.totals
@@ -89,7 +89,7 @@ def _combined(bounded: Bounded, page: Page, design: Design, place: int) -> Integ
     return np.asarray(own + coefficients[place:0:-1] @ page.totals())
 
 
-def _entries(rows: Rows, design: Design, page: Page) -> Entries:
+def _entries(rows: Rows, design: Design, page: SeriesTransaction) -> Entries:
     """Return what people hold, in steps, one entry for each person and cell."""
     people, owners, cells, values = [], [], [], []
     seen, ids = 0, None

@@ -34,7 +34,7 @@ from quorate.protocols.device_memory import close_to_others
 from quorate.series.id_hashes import KEY_BYTES, numbers_for_texts, siphash
 from quorate.series.spending import Bounded, Lookup
 
-__all__ = ["Page", "Period", "SeriesStore"]
+__all__ = ["Period", "SeriesStore", "SeriesTransaction"]
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -63,7 +63,7 @@ class Period:
     released: Integers
 
 
-class Page:
+class SeriesTransaction:
     """An open transaction on a store; what was written counts when it ends."""
 
     def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
@@ -221,7 +221,7 @@ class SeriesStore:
             _born_whole(self.path, made.serialize())
 
     @contextmanager
-    def page(self) -> Iterator[Page]:
+    def page(self) -> Iterator[SeriesTransaction]:
         """Open the file for one writer at a time; commit durably at the end, roll back on error."""
         if not self.exists():
             self._refuse("is not there")
@@ -242,15 +242,15 @@ class SeriesStore:
                 connection.execute("PRAGMA secure_delete = ON")
                 connection.execute("BEGIN IMMEDIATE")
                 self._check(connection, key)
-                yield Page(connection, key)
+                yield SeriesTransaction(connection, key)
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            told = f"could not be read or written (SQLite says {code})"
+            reason = f"could not be read or written (SQLite says {code})"
         else:
             return
         # Outside of the handler, so that nothing leads from the error to what was bound.
-        self._refuse(told)
+        self._refuse(reason)
 
     def _check(self, connection: sqlite3.Connection, key: bytes) -> None:
         if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:

@@ -29,7 +29,7 @@ from quorate.series.design import Design, SeriesPart
 from quorate.series.factors import NAMES, VIEWS, Factor, best_factor
 from quorate.series.id_hashes import SHARED, kind_of_ids
 from quorate.series.period import Rows, release_period
-from quorate.series.store import Page, SeriesStore
+from quorate.series.store import SeriesStore, SeriesTransaction
 from quorate.tabulate.base import stated
 from quorate.tabulate.conditions import as_conditions
 from quorate.tabulate.gathering.reading import Reading, checked_names, names_of
@@ -305,7 +305,9 @@ class UserSeries:
                 self._finish(page, charge)
         return self.read()
 
-    def _release_next(self, page: Page, number: int | None, rows: Rows, design: Design) -> bool:
+    def _release_next(
+        self, page: SeriesTransaction, number: int | None, rows: Rows, design: Design
+    ) -> bool:
         """Release the period after the last; tell whether others follow before ``number``."""
         now = page.last().number + 1
         goal = now if number is None else number
@@ -348,7 +350,7 @@ class UserSeries:
 
     def _plan(self) -> _Plan:
         """Refuse what parameters show to be wrong; no file and no row is looked at."""
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         if not self.delta > 2 * SHARED:
             raise ParameterError(
@@ -513,13 +515,13 @@ class UserSeries:
         path = Path(self.store)
         if not path.name.isprintable() or " " in path.name:
             raise ParameterError(f"Expected a plain name of a file, got store={path.name!r}.")
-        told = {
+        settings = {
             name: repr(getattr(self, name))
             for name, each in inspect.signature(type(self)).parameters.items()
             if name not in ("store", "ledger", "data_name")
             and repr(getattr(self, name)) != repr(each.default)
         }
-        return SeriesStore(path, plan.design.digest(told))
+        return SeriesStore(path, plan.design.digest(settings))
 
     # The ledger.
 
@@ -528,7 +530,7 @@ class UserSeries:
             epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit
         ).declared
 
-    def _paid(self, page: Page, plan: _Plan) -> Charge | None:
+    def _paid(self, page: SeriesTransaction, plan: _Plan) -> Charge | None:
         """Return the charge of this series; charge the ledger if it is the first time."""
         if self.ledger is None:
             if page.charge is not None:
@@ -569,7 +571,7 @@ class UserSeries:
         page.charge = paid.id
         return paid
 
-    def _finish(self, page: Page, charge: Charge | None) -> None:
+    def _finish(self, page: SeriesTransaction, charge: Charge | None) -> None:
         """Enter what was written but not yet shown, and refuse a store that is not the latest."""
         last = page.last()
         if charge is not None and self.ledger is not None:

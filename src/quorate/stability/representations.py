@@ -169,7 +169,7 @@ class WholeClass(Representation):
 
 
 @dataclass(frozen=True)
-class InCell(Concept):
+class InHashCell(Concept):
     """Predict 1 if the point of the domain falls into one cell of a hash.
 
     >>> cells = HashedPoints(8, alpha=0.5, beta=0.5).draw(SharedSeed(0))
@@ -219,9 +219,9 @@ class PointCells(ConceptClass):
         """One column."""
         return 1
 
-    def concept(self, index: int) -> InCell:
+    def concept(self, index: int) -> InHashCell:
         """Return the rule "x falls into cell number ``index``"."""
-        return InCell(self, self._check_index(index))
+        return InHashCell(self, self._check_index(index))
 
     def cell_of(self, values: NDArray[np.generic]) -> NDArray[np.int64]:
         """Return the cell of each value."""

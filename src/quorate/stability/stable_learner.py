@@ -45,11 +45,11 @@ from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
-from quorate.users.crowd import call_quietly, people_told
+from quorate.users.crowd import call_quietly, declared_users
 from quorate.users.public_choices import in_own_order
 from quorate.users.tables import check_classes, check_columns, check_labels
 
-__all__ = ["REPORTS", "SEEDS", "Selection", "StableLearner", "choose_selection"]
+__all__ = ["REPORTS", "SEEDS", "KeySelection", "StableLearner", "choose_selection"]
 
 SEEDS = 16
 """Seeds among which a pure central choice chooses by default."""
@@ -67,7 +67,7 @@ MOST_CANDIDATES = {"shuffle": 2**WORD_BITS, "local": 2**MAX_BITS}
 
 
 @dataclass(frozen=True)
-class Selection:
+class KeySelection:
     """How a trusted server finds the crowd's key, decided from public numbers.
 
     Parameters
@@ -114,7 +114,7 @@ REPORTS = {
 @lru_cache(maxsize=1024)
 def choose_selection(
     *, size: int, seeds: int, epsilon: float, delta: float, relation: Relation
-) -> Selection:
+) -> KeySelection:
     """Return the selection that needs fewer users; the planner asks the same.
 
     A pure choice may choose the seed as well, at the price of a slightly larger universe, and the
@@ -139,10 +139,10 @@ def choose_selection(
     if for_pure <= for_stable:
         text = f"a pure choice among all keys and {seeds} seeds takes about {for_pure:.0f} users"
         other = "" if delta == 0 else f", truncated noise {for_stable:.0f}"
-        return Selection(pure=True, votes=pure, users=for_pure, reason=text + other)
+        return KeySelection(pure=True, votes=pure, users=for_pure, reason=text + other)
     other = "of so many keys is impossible" if pure == math.inf else f"about {for_pure:.0f}"
     text = f"truncated noise takes about {for_stable:.0f} users, a pure choice {other}"
-    return Selection(pure=False, votes=stable, users=for_stable, reason=text)
+    return KeySelection(pure=False, votes=stable, users=for_stable, reason=text)
 
 
 class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
@@ -297,7 +297,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_labels(y, self.classes)
         # Before any record is read: a seed chosen afterwards could be chosen against somebody.
         seed = int(public_generator(self.random_state).integers(2**62))
-        if self.trust == "shuffle" and (present := people_told(X, users)) is not None:
+        if self.trust == "shuffle" and (present := declared_users(X, users)) is not None:
             self.refuse_hopeless(present, rule.n_features)
         account = self._charge(X, y, users, target=True, reserve=self._charged_delta)
         people = self._population(X, y, users, classes=self.classes)
@@ -406,7 +406,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 "of users, which is private under addition and removal."
             )
 
-    def _selection(self, rule: StableRule) -> Selection:
+    def _selection(self, rule: StableRule) -> KeySelection:
         epsilon = self.epsilon * (1 - AGREEMENT_SHARE if self.agreement else 1)
         return choose_selection(
             size=rule.size,

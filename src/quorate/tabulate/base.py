@@ -98,7 +98,7 @@ class UserStatistic(UserEstimator):
 
     def _check_common(self) -> None:
         """Refuse what parameters show to be wrong, before the charge."""
-        _validate.usual_epsilon(epsilon=self.epsilon)
+        _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         _validate.one_of(("auto", "laplace", "gaussian"), algorithm=self.algorithm)
         if self.algorithm == "gaussian" and self.delta == 0:

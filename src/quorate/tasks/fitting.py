@@ -50,7 +50,7 @@ from quorate.users import UserData
 from quorate.users.closed import closed
 from quorate.users.crowd import Crowd
 
-__all__ = ["Account", "Fit", "FitRequest", "default_relation", "fit"]
+__all__ = ["Fit", "FitRequest", "LedgerState", "default_relation", "fit"]
 
 
 def default_relation(
@@ -136,7 +136,7 @@ class FitRequest:
             categories={} if TASKS[self.task].labels_option else columns.categories,
         )
 
-    def told(self) -> Columns:
+    def declared_columns(self) -> Columns:
         """Return the columns with what the bounds and options say about how they are read."""
         dates = {str(each.column): (each.lower, each.upper) for each in self.limits if each.is_date}
         dates = {name: pair for name, pair in dates.items() if name != self.columns.target}
@@ -160,7 +160,7 @@ class FitRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class LedgerState:
     """What a ledger says about a data set after a fit."""
 
     name: str
@@ -169,7 +169,7 @@ class Account:
     left: Budget
 
     @classmethod
-    def of(cls, ledger: Ledger, name: str) -> Account:
+    def of(cls, ledger: Ledger, name: str) -> LedgerState:
         """Read the account of ``name``."""
         change = ledger.budget(name)
         return cls(
@@ -191,7 +191,7 @@ class Fit:
     columns: Columns
     estimator: Any
     n_users: int | None
-    account: Account | None
+    account: LedgerState | None
     readable: ReadableShare | None = None
 
     @property
@@ -219,9 +219,9 @@ class Fit:
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """What the predictions 0 and 1 mean, where the estimator was not told so itself."""
-        told = TASKS[self.request.task].named_classes or not hasattr(self.estimator, "predict")
-        return None if told else self.columns.classes
+        """What the predictions 0 and 1 mean, where the estimator does not know itself."""
+        named = TASKS[self.request.task].named_classes or not hasattr(self.estimator, "predict")
+        return None if named else self.columns.classes
 
 
 @closed
@@ -290,7 +290,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         with suppress(LedgerError):
             for receipt in receipts:
                 ledger.settle(receipt, estimator.guarantee_.events)
-            account = Account.of(ledger, name)
+            account = LedgerState.of(ledger, name)
     return Fit(
         request=request,
         columns=columns,
@@ -338,7 +338,7 @@ def _resolved(request: FitRequest, table: TableFile) -> Columns:
     """Return the columns with all features named; refuse what does not exist; read no row."""
     frame = TASKS[request.task].frame
     if frame is None:
-        return table.resolve(request.told())
+        return table.resolve(request.declared_columns())
     if request.engine != "local":
         raise ParameterError(f"The task {request.task!r} reads tables on this machine only.")
     if request.columns.features or request.columns.target is not None:

@@ -277,33 +277,33 @@ def asked_lines(
     >>> asked_lines("linear")
     (['features = ["<column>"]', '# what is predicted', 'target = "<column>"'], [])
     >>> asked_lines("shares")[1]
-    ['', '# what this task has to be told', '[set]', 'categories = "<1,2,3>"']
+    ['', '# what this task needs', '[set]', 'categories = "<1,2,3>"']
     """
-    told = None if task is None else TASKS[task]
-    if told is not None and told.frame is not None:
+    descriptor = None if task is None else TASKS[task]
+    if descriptor is not None and descriptor.frame is not None:
         return [], ['# out = "<table.csv>"', "", *_TABLE_LINES]
-    if features is None or (told is not None and told.one_feature):
+    if features is None or (descriptor is not None and descriptor.one_feature):
         before = _lines(features=["<column>"])
     else:
         before = _lines(features=features)
-    if told is None:
+    if descriptor is None:
         before += [
             "# for models and rules: the column to be predicted, and its public labels",
             '# target = "<column>"',
             "# classes = [0, 1]",
         ]
-    elif told.supervised:
+    elif descriptor.supervised:
         before += [
             "# what is predicted" + ("; it is no feature" if features is not None else ""),
             'target = "<column>"',
         ]
-        if told.most_classes:
+        if descriptor.most_classes:
             before.append("# its public labels, spelt as in the table")
             before.append('classes = ["<label>", "<label>"]')
-    if told is None or not told.asks:
+    if descriptor is None or not descriptor.asks:
         return before, []
-    after = ["", "# what this task has to be told", "[set]"]
-    after += [f'{name} = "<{text}>"' for name, text in told.asks.items()]
+    after = ["", "# what this task needs", "[set]"]
+    after += [f'{name} = "<{text}>"' for name, text in descriptor.asks.items()]
     return before, after
 
 

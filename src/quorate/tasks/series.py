@@ -75,15 +75,15 @@ class SeriesFile:
                 f"Expected a series with {', '.join(sorted(known))} in {path}, got "
                 + (f"also {', '.join(strange)}." if strange else f"none of {', '.join(missing)}.")
             )
-        told: dict[str, Any] = {name: given[name] for name in _PARAMETERS & given.keys()}
+        settings: dict[str, Any] = {name: given[name] for name in _PARAMETERS & given.keys()}
         if "relation" in given:
-            told["relation"] = _relation(given["relation"])
+            settings["relation"] = _relation(given["relation"])
         if "ledger" in given:
-            told["ledger"] = Ledger(path.parent / _text(given, "ledger"), must_exist=True)
+            settings["ledger"] = Ledger(path.parent / _text(given, "ledger"), must_exist=True)
         for name in ("statistics", "bounds"):
-            told[name] = _pairs(told.get(name))
+            settings[name] = _pairs(settings.get(name))
         store = path.parent / _text(given, "store")
-        return cls(UserSeries(**told, store=store), _text(given, "user"))
+        return cls(UserSeries(**settings, store=store), _text(given, "user"))
 
     def update(self, table: Path, *, period: str | None, dialect: Dialect = PLAIN) -> UserSeries:
         """Release a period from the rows of a CSV or Parquet file."""

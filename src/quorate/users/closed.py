@@ -45,23 +45,23 @@ def closed(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> T:
-        told: Exception
+        raised: Exception
         try:
             # What NumPy does about an underflow is set by the caller, and whether there is one
             # follows from records: what stops or warns there would tell of them.
             with np.errstate(all="ignore"):
                 return function(*args, **kwargs)
         except QuorateError as error:
-            told = error
+            raised = error
         except TypeError as error:
             # Wrong arguments are refused before a line of the function runs.
             begun = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            told = WithheldError(WITHHELD) if begun else error
+            raised = WithheldError(WITHHELD) if begun else error
         except Exception:
-            told = WithheldError(WITHHELD)
+            raised = WithheldError(WITHHELD)
         # Here no handler is active any more, and no context leads from the error to the records.
-        told.__cause__ = told.__context__ = None
-        raise told
+        raised.__cause__ = raised.__context__ = None
+        raise raised
 
     return inside
 

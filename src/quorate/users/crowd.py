@@ -54,10 +54,10 @@ __all__ = [
     "arguments_of",
     "call_quietly",
     "check_statistic",
-    "columns_told",
     "counts_up_to",
+    "declared_columns",
+    "declared_users",
     "encode_users",
-    "people_told",
     "silence",
     "sum_users",
 ]
@@ -232,12 +232,12 @@ def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[
     return values
 
 
-def people_told(X: Any, users: Any) -> int | None:
+def declared_users(X: Any, users: Any) -> int | None:
     """Return the number of users if it is known without reading records, else None.
 
     For what may be refused for free where this number is public.
 
-    >>> people_told([[1.0], [2.0], [3.0]], [7, 7, 9])
+    >>> declared_users([[1.0], [2.0], [3.0]], [7, 7, 9])
     2
     """
     if isinstance(X, Crowd):
@@ -245,10 +245,10 @@ def people_told(X: Any, users: Any) -> int | None:
     return None if users is None else len(grouping.group(users).keys)
 
 
-def columns_told(X: Any) -> int | None:
+def declared_columns(X: Any) -> int | None:
     """Return how many features there are, if ``X`` is a crowd.
 
-    >>> columns_told(np.zeros((3, 2))) is None
+    >>> declared_columns(np.zeros((3, 2))) is None
     True
     """
     return X.n_features if isinstance(X, Crowd) else None

@@ -179,9 +179,9 @@ def id_columns(users: Any) -> list[Any]:
         return [column for j in range(users.shape[1]) for column in id_columns(users.iloc[:, j])]
     # An object column of a frame library has no declared type either, whatever Arrow would infer.
     if not isinstance(users, np.ndarray) and getattr(users, "dtype", None) != "O":
-        told = arrow_columns(users)
-        if told is not None:
-            return told
+        in_arrow = arrow_columns(users)
+        if in_arrow is not None:
+            return in_arrow
     array = np.asanyarray(users)
     if array.ndim == 2 and array.shape[1] > 0:
         return list(array.T)

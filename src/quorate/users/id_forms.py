@@ -66,7 +66,7 @@ def are_columns(users: Any) -> bool:
     if not users:
         raise SchemaError(f"Expected at least one id column, got none. {WHAT_TO_DO}")
     if not all(isinstance(part, list | tuple | range) or is_array(part) for part in users):
-        # How many records there are is private, so the number of entries is not told.
+        # How many records there are is private, so the number of entries is not shown.
         raise SchemaError(
             "Expected a list of ids, or a tuple of columns, got a tuple of something else: pass "
             "list(users)."
@@ -116,8 +116,8 @@ def check_same_rows(**given: Any) -> None:
     quorate.exceptions.SchemaError: Expected X, users with the same index, got rows in another order
     or other rows. Align them, or pass them without labels: .to_numpy().
     """
-    told = {n: v.index for n, v in given.items() if is_pandas(v) and hasattr(v, "iloc")}
-    for one, other in pairwise(told.values()):
+    indexed = {n: v.index for n, v in given.items() if is_pandas(v) and hasattr(v, "iloc")}
+    for one, other in pairwise(indexed.values()):
         same = False
         with suppress(Exception):  # labels are compared as their own types say
             same = one is other or bool(one.equals(other))
@@ -126,8 +126,8 @@ def check_same_rows(**given: Any) -> None:
     else:
         return
     raise SchemaError(
-        f"Expected {', '.join(told)} with the same index, got rows in another order or other rows. "
-        "Align them, or pass them without labels: .to_numpy()."
+        f"Expected {', '.join(indexed)} with the same index, got rows in another order or "
+        "other rows. Align them, or pass them without labels: .to_numpy()."
     )
 
 

@@ -437,13 +437,13 @@ def _bits(values: Rows) -> Words:
 
     Some storage formats do not distinguish them, and they give the same sums.
     """
-    told = values.astype(np.float64, copy=False)
+    numbers = values.astype(np.float64, copy=False)
     # A minimum is NaN if any number is, and is found sooner than a sum.
-    if told.min(initial=0.0) <= 0.0 and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
-        return told.view(np.uint64)
-    told = np.add(told, 0.0, order="C")
-    told[np.isnan(told)] = np.nan
-    return told.view(np.uint64)
+    if numbers.min(initial=0.0) <= 0.0 and numbers.view(np.int64).min(initial=0) > _MINUS_ZERO:
+        return numbers.view(np.uint64)
+    numbers = np.add(numbers, 0.0, order="C")
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint64)
 
 
 def folded(values: Rows) -> Words:

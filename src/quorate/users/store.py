@@ -270,7 +270,7 @@ def settled_users(
 ) -> UserData:
     """Return users with transformed records, stored in the order in which they are summed.
 
-    The order is that of the records before the change. ``rows`` is also told where it may write:
+    The order is that of the records before the change. ``rows`` is also given where it may write:
     over a copy that was made for the order, or ``None`` if the records are the caller's. If it is
     ``None`` itself they stay as they are, and are copied when all are asked for. With ``by_count``
     those who hold equally many records lie side by side, so that one call may see to them.
@@ -290,13 +290,13 @@ def settled_users(
     offsets, keys = users.offsets, users.keys()
     if ranks is not None:
         offsets, keys = offsets_of(counts[ranks]), keys[ranks]
-    told = None if store.targets is None else targets(store.targets)
+    changed = None if store.targets is None else targets(store.targets)
     if rows is None:
-        store = replace(store, targets=told)
+        store = replace(store, targets=changed)
     else:
         whole = store.wide().rows
         room = None if np.may_share_memory(whole, users._store.rows) else whole
-        store = store.changed(rows(whole, room), told)
+        store = store.changed(rows(whole, room), changed)
     return users._derived(store, offsets, keys)
 
 

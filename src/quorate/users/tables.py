@@ -57,7 +57,7 @@ __all__ = [
     "check_rows",
     "check_targets",
     "column_names",
-    "names_told",
+    "declared_names",
     "without_missing",
     "without_rows",
 ]
@@ -81,11 +81,11 @@ def column_names(table: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def names_told(X: Any) -> tuple[str, ...] | None:
+def declared_names(X: Any) -> tuple[str, ...] | None:
     """Return the names of the columns of ``X``, if it has any.
 
     >>> from quorate.users import UserData
-    >>> names_told(UserData([[1.0]], offsets=[0, 1], feature_names=["age"]))
+    >>> declared_names(UserData([[1.0]], offsets=[0, 1], feature_names=["age"]))
     ('age',)
     """
     return X.feature_names if isinstance(X, Crowd) else column_names(X)
@@ -125,7 +125,7 @@ def check_ids(users: Any) -> None:
         else:
             columns += len(cells.columns_of_rows(part)) if cells.is_list(part) else 1
     if columns != 1:
-        # How many there are is not told: of a list that was given by mistake it may be records.
+        # How many there are is not shown: of a list that was given by mistake it may be records.
         raise ParameterError(
             "Several id columns protect a combination of ids, not a user; the guarantee has to say "
             "so: pass UserData.from_arrays(X, y, users=..., unit='person x day')."
@@ -145,7 +145,7 @@ def check_lengths(**columns: Any) -> None:
     }
     lengths = {name: found for name, found in lengths.items() if found}
     if len(set().union(*lengths.values())) > 1:
-        # How many records there are is private, so the lengths themselves are not told.
+        # How many records there are is private, so the lengths themselves are not shown.
         raise SchemaError(
             "Found input variables with inconsistent numbers of samples: expected "
             f"{', '.join(lengths)} of the same length."
@@ -414,9 +414,9 @@ def _octets(y: Any) -> Any:
     """Return the texts of labels as an Arrow array of octets, whatever form they are given in."""
     import pyarrow as pa
 
-    told = None if isinstance(y, np.ndarray) else arrow_columns(y)
-    if told is not None:
-        chunks = [_octets_of(chunk) for chunk in told[0].chunks] if len(told) == 1 else []
+    columns = None if isinstance(y, np.ndarray) else arrow_columns(y)
+    if columns is not None:
+        chunks = [_octets_of(chunk) for chunk in columns[0].chunks] if len(columns) == 1 else []
         return pa.concat_arrays([pa.array([], pa.large_binary()), *chunks])
     if cells.is_list(y):
         held = cells.columns_of_rows(y)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.distributions.numeric.edges import as_edges, as_range, loose_edges, told_edges
+from quorate.distributions.numeric.edges import as_edges, as_range, declared_edges, loose_edges
 from quorate.exceptions import ParameterError, UnboundedContributionError
 
 
@@ -28,14 +28,14 @@ def test_edges_that_make_no_sense_are_refused(edges):
 
 def test_a_range_must_be_told_and_not_twice():
     with pytest.raises(UnboundedContributionError):
-        told_edges(None, None, 4)
+        declared_edges(None, None, 4)
     with pytest.raises(ParameterError, match="either"):
-        told_edges([0.0, 1.0], (0.0, 1.0), 4)
+        declared_edges([0.0, 1.0], (0.0, 1.0), 4)
     for bounds in (3.0, (1.0, 0.0), (0.0, np.inf), (0.0, 1e200), (0.0, 1.0, 2.0)):
         with pytest.raises(ParameterError):
             as_range(bounds)
     with pytest.raises(ParameterError):
-        told_edges(None, (0.0, 1.0), 10**7)
+        declared_edges(None, (0.0, 1.0), 10**7)
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1e6), (-1e6, 1e6), (5.0, 7.0), (-3.0, 100.0)])

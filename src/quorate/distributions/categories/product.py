@@ -187,7 +187,7 @@ class ProductDistribution(UserDistribution):
             raise ParameterError(
                 "algorithm='mean' needs delta > 0 and Relation.REPLACE; use 'laplace' instead."
             )
-        labels = self._told_categories()
+        labels = self._declared_categories()
         if not isinstance(X, Crowd):
             check_columns(X, labels)
         elif X.n_features != len(labels):
@@ -213,7 +213,7 @@ class ProductDistribution(UserDistribution):
         self.error_ = DistributionError(metric=metric, noise=stated, bound=stated)
         return self
 
-    def _told_categories(self) -> tuple[tuple[Any, ...], ...]:
+    def _declared_categories(self) -> tuple[tuple[Any, ...], ...]:
         if self.categories is None:
             raise UnboundedContributionError(
                 "ProductDistribution needs categories=, a public list of labels for each column; "

@@ -37,7 +37,7 @@ from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
-from quorate.ranges import as_bound, for_squares, half_widths, told_bound
+from quorate.ranges import as_bound, declared_bound, for_squares, half_widths
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
@@ -227,7 +227,7 @@ class GaussianDistribution(UserDistribution):
         """Release the distribution of ``X`` (records x features, with ``users``, or a crowd)."""
         self._check_common()
         _validate.probability(error=self.error)
-        bound = for_squares(told_bound(self.bounds, X))
+        bound = for_squares(declared_bound(self.bounds, X))
         known = self._known_covariance(bound.dimension)
         if self._by_cover:
             return self._fit_cover(X, users, bound, known)

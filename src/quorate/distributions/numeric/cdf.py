@@ -13,7 +13,7 @@ from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.numeric.cumulative import CumulativeRun
-from quorate.distributions.numeric.edges import told_edges
+from quorate.distributions.numeric.edges import declared_edges
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import IntervalCodes
 from quorate.estimators import Route
@@ -136,7 +136,7 @@ class EmpiricalCDF(UserDistribution):
         users : array of shape (records,)
         """
         self._check_common()
-        edges = told_edges(self.edges, self.bounds, self.cells)
+        edges = declared_edges(self.edges, self.bounds, self.cells)
         self._check_one_feature(X)
         account = self._charge(X, None, users)
         people = self._population(X, None, users)

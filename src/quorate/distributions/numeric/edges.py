@@ -13,7 +13,7 @@ from quorate import _validate
 from quorate._validate import described
 from quorate.exceptions import ParameterError, UnboundedContributionError
 
-__all__ = ["as_edges", "loose_edges", "told_edges"]
+__all__ = ["as_edges", "declared_edges", "loose_edges"]
 
 _LARGEST, _NARROWEST = 1e100, 1e-100
 _MAX_CELLS = 10**6
@@ -41,12 +41,12 @@ def as_edges(edges: Any) -> NDArray[np.float64]:
     return values
 
 
-def told_edges(
+def declared_edges(
     edges: Sequence[float] | None, bounds: tuple[float, float] | None, cells: int
 ) -> NDArray[np.float64]:
     """Return the edges that parameters describe: themselves, or equal cells of a range.
 
-    >>> told_edges(None, (0.0, 1.0), 4)
+    >>> declared_edges(None, (0.0, 1.0), 4)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     if edges is not None:

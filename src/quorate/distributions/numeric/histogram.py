@@ -19,7 +19,7 @@ from quorate.distributions.categories.discrete import released_by
 from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.numeric.cdf import log_density, quantile_of, sample_cells
 from quorate.distributions.numeric.cumulative import CumulativeRun
-from quorate.distributions.numeric.edges import as_edges, as_range, loose_edges, told_edges
+from quorate.distributions.numeric.edges import as_edges, as_range, declared_edges, loose_edges
 from quorate.distributions.shares import IntervalCodes
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
@@ -187,7 +187,7 @@ class Histogram(UserDistribution):
             if self.bins < 2:
                 raise ParameterError(f"Expected at least two bins to find, got bins={self.bins!r}.")
             return None
-        return told_edges(self.edges, self.bounds, self.bins)
+        return declared_edges(self.edges, self.bounds, self.bins)
 
     def _found_edges(self, people: People, account: Account, cap: int) -> NDArray[np.float64]:
         low, high = as_range(self.bounds)

@@ -281,7 +281,7 @@ class PeopleTask(PlanTask):
 
 @dataclass(frozen=True, kw_only=True)
 class LearningTask(PeopleTask):
-    """A task of learners who may be told that people are alike.
+    """A task of learners that may rely on users being alike.
 
     Parameters
     ----------

@@ -147,16 +147,16 @@ class VoteModel:
         noise = (self.certainty * doubt + self.per_option * many) / epsilon
         fluctuation = self.fluctuation * math.sqrt(doubt)
 
-        def told(excess: float) -> bool:
+        def is_separated(excess: float) -> bool:
             margin, share = preference(excess)
             return users * margin >= noise + fluctuation * math.sqrt(users * share)
 
-        if not told(largest):
+        if not is_separated(largest):
             return largest
         low, high = 0.0, largest
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if told(middle) else (middle, high)
+            low, high = (low, middle) if is_separated(middle) else (middle, high)
         return high
 
 

@@ -339,20 +339,24 @@ class MeanTask(PeopleTask):
 
     def _leaves_the_range(self, first: str, users: int, epsilon: float) -> bool:
         """Whether the estimator would see that normal users are in a small part of the range."""
-        told: dict[str, Any] = {"users": users, "dimension": self.dimension, "epsilon": epsilon}
+        situation: dict[str, Any] = {
+            "users": users,
+            "dimension": self.dimension,
+            "epsilon": epsilon,
+        }
         spread = max(self.deviation / self.half_width, 1e-6)
-        if is_tested(**told):
+        if is_tested(**situation):
             inside = {
                 corner: math.erf(corner.width / math.sqrt(8.0) / spread)
-                for corner in corners(mu=self._mu(epsilon), **told)
+                for corner in corners(mu=self._mu(epsilon), **situation)
             }
             if all(share**self.dimension < corner.share for corner, share in inside.items()):
                 return False
-        elif is_paired(way=first, relation=self.relation, **told):
+        elif is_paired(way=first, relation=self.relation, **situation):
             return spread <= NEAR[first].width
         if first != "interval":
             return True
-        costs = search_costs(spread=_TYPICAL * spread, **told)
+        costs = search_costs(spread=_TYPICAL * spread, **situation)
         paid = costs.spread + costs.after_spread + present_cost(users=users, epsilon=epsilon)
         reach = interval_radius(_TYPICAL * spread, dimension=self.dimension)
         return reach < WORTHWHILE * cube_gain(self.dimension) * (1.0 - paid / epsilon)

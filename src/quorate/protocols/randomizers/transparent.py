@@ -58,14 +58,14 @@ class HashedAnswer(Randomizer):
 
     def probability(self, answer: Any, value: Any) -> float:
         """Return the probability of (masks, answer, level) for ``value``."""
-        masks, told, level = answer
+        masks, reported, level = answer
         response, candidate = self.response, int(self._candidates([value])[0])
         allowed = response.prefix_masks[level]
         if any(mask & ~allowed for mask in masks):
             return 0.0
         hashed = sum(((m & candidate).bit_count() & 1) << i for i, m in enumerate(masks))
         kept = response.keep if 0 <= candidate < response.candidates else Fraction(0)
-        chance = (1 - kept) / 2 ** len(masks) + kept * (told == hashed)
+        chance = (1 - kept) / 2 ** len(masks) + kept * (reported == hashed)
         public = Fraction(1, response.levels * 2 ** (allowed.bit_count() * len(masks)))
         return float(public * chance)
 
