@@ -273,12 +273,16 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 (only_gaussian(account),) if self._only_gaussian and self._charged_delta > 0 else ()
             )
             charged = replace(account.declared, events=events)
-            receipt = self.ledger.charge(self.data_name, charged, purpose=type(self).__name__)
+            receipt = self._pay_ledger(self.ledger, charged, self.data_name)
             account.declared = account.declared.charged_to(self.data_name)
         self._forget()
         self._receipt = receipt
         self._declared = account.declared
         return account
+
+    def _pay_ledger(self, ledger: Ledger, charged: Guarantee, name: str) -> Charge | None:
+        """Charge a fit to the budget of ``name``; None where there is nothing to settle."""
+        return ledger.charge(name, charged, purpose=type(self).__name__)
 
     def _warn_of_repeated_fits(self) -> None:
         """Say before the charge that a search of scikit-learn pays for every one of its fits."""

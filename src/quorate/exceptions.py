@@ -27,6 +27,7 @@ The tree::
     ├── ReplayMismatchError            (RuntimeError)    a replay asked for other noise
     ├── MixedArithmeticError           (RuntimeError)    workers whose last bits differ
     ├── SeriesStoreError               (RuntimeError)    the state of a series is not the latest
+    ├── CheckpointError                (RuntimeError)    a training goes on elsewhere, or is another
     ├── SpoolError                     (OSError)         records could not be kept on disk
     └── MissingExtraError              (ImportError)     an optional dependency is not installed
 
@@ -41,6 +42,7 @@ __all__ = [
     "AlreadyAnsweredError",
     "AuditError",
     "BudgetExceededError",
+    "CheckpointError",
     "EnumerationError",
     "GridOverflowError",
     "LedgerError",
@@ -165,6 +167,10 @@ class MixedArithmeticError(QuorateError, RuntimeError):
 
 class SeriesStoreError(QuorateError, RuntimeError):
     """What a series remembers of people is missing, older than the ledger, or of another series."""
+
+
+class CheckpointError(QuorateError, RuntimeError):
+    """A checkpoint is not the latest, belongs to another training, or went on elsewhere."""
 
 
 class SpoolError(QuorateError, OSError):

@@ -20,6 +20,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "steps": whole,
     "batch_rate": number,
     "learning_rate": number,
+    "checkpoint": str,
 }
 _SMALL = {"epsilon": 4.0, "steps": 2, "hidden": 2, "progress": False}
 

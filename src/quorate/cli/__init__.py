@@ -20,6 +20,7 @@ from quorate.cli import collect, commands, guarantee, ledger, series, serve
 from quorate.cli.printing import complain
 from quorate.exceptions import (
     BudgetExceededError,
+    CheckpointError,
     GridOverflowError,
     NotEnoughUsersError,
     NumericalFailure,
@@ -33,6 +34,7 @@ __all__ = ["main"]
 
 _REFUSALS = (
     BudgetExceededError,
+    CheckpointError,
     GridOverflowError,
     NotEnoughUsersError,
     NumericalFailure,

@@ -35,7 +35,8 @@ VERSION = 2
 _LARGEST_FILE = 2**28
 _MOST_FEATURES = 2**24
 _DAMAGE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, QuorateError)
-_NOT_STORED = ("ledger",)
+# Places of a machine, and code.
+_NOT_STORED = ("ledger", "checkpoint", "optimizer")
 
 
 class ModelFileError(QuorateError, ValueError):

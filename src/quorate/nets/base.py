@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Self
@@ -11,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
+from quorate.accounting.ledger import Charge, Ledger
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Box
-from quorate.guarantees import Relation
+from quorate.guarantees import Guarantee, Relation
 from quorate.models.optimization.descent import Optimizer
 from quorate.models.optimization.gradients import TraceStep, check_budget
 from quorate.models.optimization.optimizers import Adam
 from quorate.models.public_inputs import FeatureRange, refuse_partial_fit, refuse_weights
+from quorate.nets.checkpoints import Checkpoint
 from quorate.nets.networks import Network, check_on_made_up_users, open_network
+from quorate.nets.optax_steps import optimizer_of
 from quorate.nets.training import Recipe, open_training, recipe_for
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_limits, declared_features, declared_limits
@@ -31,6 +35,18 @@ from quorate.users.tables import declared_names
 __all__ = ["NeuralModel"]
 
 Vector = NDArray[np.float64]
+
+# Parameters that are no part of what a checkpoint is about, or that text cannot say: weights are
+# compared as they are.
+_SAYS_NOTHING = (
+    "module",
+    "optimizer",
+    "warm_start",
+    "checkpoint",
+    "progress",
+    "ledger",
+    "random_state",
+)
 
 # Networks of fitted estimators: they are compiled, and no part of what was released.
 _OPENED: WeakKeyDictionary[Any, tuple[Network, float]] = WeakKeyDictionary()
@@ -46,6 +62,8 @@ class NeuralModel(UserEstimator):
     _takes_crowds = True
     _codes_columns = True
     _head = "classes"
+    # The checkpoint of a fit that is under way.
+    _held: Checkpoint | None = None
 
     def __init__(  # noqa: PLR0913 - the common keywords
         self,
@@ -62,6 +80,9 @@ class NeuralModel(UserEstimator):
         steps: int | None = None,
         batch_rate: float | None = None,
         learning_rate: float | None = None,
+        optimizer: Any = None,
+        warm_start: Any = False,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -80,11 +101,19 @@ class NeuralModel(UserEstimator):
         self.steps = steps
         self.batch_rate = batch_rate
         self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.progress = progress
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
         self.random_state = random_state
+
+    @property
+    def _only_gaussian(self) -> bool:
+        # By default it may be a chain on secret samples, which no single Gaussian covers.
+        return self.batch_rate == 1.0
 
     @property
     def partial_fit(self) -> Any:
@@ -125,7 +154,19 @@ class NeuralModel(UserEstimator):
             _validate.positive(learning_rate=self.learning_rate)
         _validate.one_of((None, False, True), progress=self.progress)
         _validate.delta(delta=self.delta)
-        check_budget(epsilon=self.epsilon, delta=self.delta, rate=self.batch_rate)
+        everybody = self.batch_rate is None or self.batch_rate == 1.0
+        check_budget(
+            epsilon=self.epsilon, delta=self.delta, rate=None if everybody else self.batch_rate
+        )
+        if self.optimizer is not None:
+            optimizer_of(self.optimizer)
+        if self.optimizer is not None and self.learning_rate is not None:
+            raise ParameterError("Expected learning_rate= or optimizer=, which has its own.")
+        if self.checkpoint is not None and self._lender is not None:
+            raise ParameterError(
+                "Expected no checkpoint= in a fit that borrows its budget: who goes on later would "
+                "have nothing to pay with."
+            )
         if isinstance(self.frozen, str):
             raise ParameterError(
                 f"Expected frozen as a sequence of names of weights, got {self.frozen!r}."
@@ -133,8 +174,7 @@ class NeuralModel(UserEstimator):
         if self.shape is not None:
             for size in self.shape:
                 _validate.positive_integer(shape=size)
-        sampled = self.batch_rate is not None and self.batch_rate < 1.0
-        if sampled and self.steps is None and self.relation is not Relation.REPLACE:
+        if not everybody and self.steps is None and self.relation is not Relation.REPLACE:
             raise ParameterError(
                 "batch_rate= needs a public number of steps: give steps=, as the number of users "
                 "is private under Relation.ADD_REMOVE."
@@ -148,12 +188,15 @@ class NeuralModel(UserEstimator):
         X = self._as_numbers(X)
         if self.bounds is not None:
             Box(*declared_limits(self._public_bounds(X), X))
+        start, before = self._start()
         told = declared_features(X)
         if told:
-            self._opened_network(told, outputs)
+            _refuse_weights_of_another(start, self._opened_network(told, outputs)[0])
+        self._held = None
         account = self._charge(X, y, users, target=True)
         data = self._population(X, y, users, classes=classes)
         network, radius = self._opened_network(data.n_features, outputs)
+        _refuse_weights_of_another(start, network)
         if network.caveat is not None:
             account.declared = account.declared.idealized(network.caveat)
             self._declared = account.declared
@@ -174,9 +217,12 @@ class NeuralModel(UserEstimator):
             records=int(self.records_per_step),
             radius=radius,
             word=int(public_generator(self.random_state).integers(2**62)),
+            initial=start,
+            checkpoint=self._opened_checkpoint(),
         )
         weights = training.run(progress=self.progress)
-        self.guarantee_ = self._promise(account)
+        # Weights that go on from a release carry what it promised.
+        self.guarantee_ = self._promise(account, after=before)
         self.weights_ = weights
         self.limits_ = limits
         self.history_: tuple[TraceStep, ...] = tuple(training.trace)
@@ -195,7 +241,45 @@ class NeuralModel(UserEstimator):
         )
 
     def _optimizer(self, recipe: Recipe) -> Optimizer:
+        if self.optimizer is not None:
+            return optimizer_of(self.optimizer)
         return Adam(learning_rate=recipe.learning_rate)
+
+    def _start(self) -> tuple[Vector | None, Guarantee | None]:
+        """Return the weights to begin with, and what was promised where they were released."""
+        if isinstance(self.warm_start, bool):
+            if self.warm_start and hasattr(self, "weights_"):
+                return self.weights_, self.guarantee_
+            return None, None
+        weights = np.array(self.warm_start, dtype=np.float64)
+        if weights.ndim != 1 or not np.all(np.isfinite(weights)):
+            raise ParameterError(
+                "Expected warm_start=True, or public weights as one vector of finite numbers "
+                "like weights_."
+            )
+        return weights, None
+
+    # Checkpoints.
+
+    def _opened_checkpoint(self) -> Checkpoint | None:
+        if self._held is None and self.checkpoint is not None:
+            self._held = Checkpoint(self.checkpoint, self._design())
+        return self._held
+
+    def _design(self) -> str:
+        """Return a word for the public parameters of a training, as far as text can say them."""
+        given = {
+            name: held
+            for name, held in sorted(self.get_params(deep=False).items())
+            if name not in _SAYS_NOTHING
+        }
+        return hashlib.sha256(repr((type(self).__name__, given)).encode()).hexdigest()
+
+    def _pay_ledger(self, ledger: Ledger, charged: Guarantee, name: str) -> Charge | None:
+        held = self._opened_checkpoint()
+        if held is None:
+            return super()._pay_ledger(ledger, charged, name)
+        return held.pay(ledger, charged, name, purpose=type(self).__name__)
 
     def _flat(self, X: Any) -> Any:
         """Return an array of any rank with one row a record; its shape is public."""
@@ -253,6 +337,14 @@ class NeuralModel(UserEstimator):
         found = found.reshape(len(rows), -1)
         found[~known] = np.nan
         return found
+
+
+def _refuse_weights_of_another(start: Vector | None, network: Network) -> None:
+    if start is not None and start.shape != network.initial.shape:
+        raise ParameterError(
+            f"Expected warm_start= with the {network.initial.size} weights of this network, got "
+            f"{start.size}."
+        )
 
 
 def _range(limits: Vector) -> FeatureRange:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -85,8 +86,19 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     steps : int, optional
         From public numbers by default: see :func:`~quorate.nets.training.recipe_for`.
     batch_rate : float, optional
-        Probability with which a user takes part in a step.
+        Probability with which a user takes part in a step; 1 for everybody.
     learning_rate : float, optional
+        Of Adam.
+    optimizer : optimizer of optax or of ``quorate.models``, optional
+        Takes the steps in place of Adam.
+    warm_start : bool or array, default=False
+        Public weights to begin with, one vector like ``weights_``. ``True`` goes on from the last
+        fit, and ``guarantee_`` then adds up both.
+    checkpoint : path, optional
+        A file that holds released numbers. A fit that was interrupted goes on from it, with the
+        same data and parameters, and pays nothing anew; a step under way when it ended is lost. A
+        training that is done is read from its file: another one needs a file of its own. With a
+        ledger, copies of the file are refused.
     progress : bool, optional
         Progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
@@ -140,6 +152,9 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
         steps: int | None = None,
         batch_rate: float | None = None,
         learning_rate: float | None = None,
+        optimizer: Any = None,
+        warm_start: Any = False,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -159,6 +174,9 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
             steps=steps,
             batch_rate=batch_rate,
             learning_rate=learning_rate,
+            optimizer=optimizer,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
             progress=progress,
             relation=relation,
             ledger=ledger,

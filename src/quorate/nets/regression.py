@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,8 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
         as they come.
     bounds, categories, shape, hidden, frozen, records_per_step, steps, batch_rate, learning_rate
         See :class:`~quorate.nets.classification.NeuralClassifier`.
+    optimizer, warm_start, checkpoint
+        See :class:`~quorate.nets.classification.NeuralClassifier`.
     progress, relation, ledger, data_name, random_state
         As everywhere.
 
@@ -99,6 +102,9 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
         steps: int | None = None,
         batch_rate: float | None = None,
         learning_rate: float | None = None,
+        optimizer: Any = None,
+        warm_start: Any = False,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -118,6 +124,9 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
             steps=steps,
             batch_rate=batch_rate,
             learning_rate=learning_rate,
+            optimizer=optimizer,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
             progress=progress,
             relation=relation,
             ledger=ledger,

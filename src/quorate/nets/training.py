@@ -14,13 +14,17 @@ budget and have a noise :math:`\sqrt T` times as large.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, astuple, dataclass, field
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.core.people import People
@@ -32,6 +36,7 @@ from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.optimization.descent import Optimizer, OptimizerState, follow
 from quorate.models.optimization.gradients import TraceStep
+from quorate.nets.checkpoints import Checkpoint
 from quorate.nets.networks import Network
 from quorate.releases.user_releases import BoundedVectors, ReleasedMean
 from quorate.users import UserData
@@ -54,8 +59,9 @@ _FULL = 2**27
 _TIGHT, _FASTEST = 1.0, 2.0
 # Norms of gradients are taken for at most so many first radii.
 _REACH = 20.0
-# Part of mu squared that buys the number of users, where it is private.
-_COUNTED = 0.03
+# Part of mu squared that buys the number of users, where it is private, and the number under which
+# a checkpoint claims it: before all steps.
+_COUNTED, _COUNT = 0.03, -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,21 +142,22 @@ class Training:
     places: Places
     n_users: float
     sample: UserSample | None
+    square: Fraction
     word: int
     radius: float
     state: OptimizerState
     belief: SpreadBelief
     trace: list[TraceStep] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
 
-    def run(
-        self, *, progress: bool | None, after_step: Callable[[Training], None] | None = None
-    ) -> Vector:
+    def run(self, *, progress: bool | None) -> Vector:
         """Take the steps that are left; return the trained weights."""
-        left = range(self.state.step, self.recipe.steps)
+        first = 0 if self.checkpoint is None else max(self.checkpoint.claims, default=-1) + 1
+        left = range(max(first, 0), self.recipe.steps)
         for step in follow(left, label="private training", show=progress):
             self._step(step)
-            if after_step is not None:
-                after_step(self)
+            if self.checkpoint is not None:
+                self.checkpoint.write(step, self._arrays())
         return self.optimizer.aggregate(self.state)
 
     def _step(self, step: int) -> None:
@@ -183,8 +190,7 @@ class Training:
         """Release the mean clipped gradient and the mean lift."""
         people, account, count = self.people, self.account, self.n_users
         if self.sample is None:
-            left = float(account.square_left)
-            multiplier = account.multiplier(left / (self.recipe.steps - step))
+            multiplier = account.multiplier(self.square)
         else:
             account = self.sample.draw(account)
             people = account.people(people)
@@ -200,18 +206,72 @@ class Training:
         total = people.placed_total(
             self.network.gradients(theta), grid, self.places, word=self.word + step
         )
+        if self.checkpoint is not None:
+            self.checkpoint.claim(step, multiplier=multiplier)
         found = mechanism.release(total, count=0.0, account=account)
         return ReleasedMean(found / count, mechanism.standard_error / count)
 
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return where the training stands, all of it public or released."""
+        state, belief = asdict(self.state), asdict(self.belief)
+        return (
+            {f"state.{name}": np.asarray(held) for name, held in state.items()}
+            | {f"belief.{name}": np.asarray(held) for name, held in belief.items()}
+            | {
+                "trace": np.array([astuple(each) for each in self.trace]),
+                "radius": np.asarray(self.radius),
+                "n_users": np.asarray(self.n_users),
+            }
+        )
 
-def _counted(people: People, account: Account, setup: Gaussian) -> float:
+    def go_on(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Stand where a training stood whose arrays were written down."""
+        held = {name: part[()] for name, part in arrays.items()}
+        parts: dict[str, dict[str, Any]] = {"state": {}, "belief": {}}
+        for name, part in held.items():
+            owner, _, own = name.partition(".")
+            if own:
+                parts[owner][own] = part
+        self.state = OptimizerState(**parts["state"])
+        self.belief = SpreadBelief(**parts["belief"])
+        self.radius = float(held["radius"])
+        self.trace = [_read_step(row) for row in held["trace"].tolist()]
+
+
+def _read_step(row: list[float]) -> TraceStep:
+    step, radius, gradient_norm, noise, penalty = row
+    return TraceStep(
+        step=int(step), radius=radius, gradient_norm=gradient_norm, noise=noise, penalty=penalty
+    )
+
+
+def _pay_again(claims: Mapping[int, float], account: Account, sample: UserSample | None) -> None:
+    """Write down what earlier runs of a training drew, or may have drawn; draw nothing.
+
+    A step that was claimed stays paid, whether its result was written or lost.
+    """
+    for step, multiplier in claims.items():
+        if sample is None or step == _COUNT:
+            account.pay(Gaussian(multiplier))
+        else:
+            sample.draw(account).pay(Gaussian(multiplier))
+
+
+def _counted(
+    people: People, account: Account, setup: Gaussian, checkpoint: Checkpoint | None
+) -> float:
     """Return a private number of users; at least 1."""
+    if checkpoint is not None:
+        checkpoint.claim(_COUNT, multiplier=setup.noise_multiplier)
     grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
     count = GaussianSum(
         grid=grid, noise_multiplier=setup.noise_multiplier, relation=account.relation
     )
     total = people.total(BoundedVectors(_ones, grid.bound), grid)
-    return max(1.0, float(count.release(total, count=0.0, account=account)[0]))
+    found = max(1.0, float(count.release(total, count=0.0, account=account)[0]))
+    if checkpoint is not None:
+        checkpoint.write(_COUNT, {"n_users": np.asarray(found)})
+    return found
 
 
 def _ones(users: UserData) -> Vector:
@@ -228,34 +288,54 @@ def open_training(
     records: int,
     radius: float,
     word: int,
+    initial: Vector | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Training:
     """Begin a training: count the users where their number is private, then plan the chain.
 
     A sampled chain is priced as a whole before anything is drawn, so its length must not follow
     from a released number: where users are counted privately, ``recipe`` is asked with 0 users
     and has to know a public number of steps.
+    It begins at ``initial``, by default at the weights of the network. With a ``checkpoint`` the
+    training goes on where another run of it ended, whose draws are paid before anything else.
     """
+    start = network.initial if initial is None else initial
+    if checkpoint is not None:
+        word = checkpoint.begin(_facts(people, start), seed=word)
     public = account.relation is Relation.REPLACE
     sampled = recipe(float(people.n_users) if public else 0.0)
     setup: Gaussian | None = None
+    square = account.square
     if not public:
         setup = Gaussian(account.multiplier(_COUNTED * float(account.square)))
+        square -= 1 / exact(setup.noise_multiplier) ** 2
     sample = None
     if sampled.rate < 1.0:
+        # Planned for a little less noise than is drawn: an account adds up costs rounded upwards.
+        planned = Nothing() if setup is None else Gaussian(setup.noise_multiplier * (1 - 2.0**-40))
         sample = UserSample.calibrated(
             rate=sampled.rate,
             steps=sampled.steps,
             epsilon=account.declared.epsilon,
             delta=account.declared.delta,
             relation=account.relation,
-            setup=setup or Nothing(),
+            setup=planned,
         )
-        account.plan(sample.total(setup or Nothing(), sampled.steps))
-    n_users = float(people.n_users) if setup is None else _counted(people, account, setup)
+        account.plan(sample.total(planned, sampled.steps))
+    held = {} if checkpoint is None else checkpoint.arrays
+    if checkpoint is not None:
+        _pay_again(checkpoint.claims, account, sample)
+    n_users = float(people.n_users) if setup is None else 0.0
+    if held:
+        n_users = float(held["n_users"])
+    elif setup is not None:
+        if checkpoint is not None:
+            checkpoint.refuse_lost(_COUNT)
+        n_users = _counted(people, account, setup, checkpoint)
     chosen = recipe(n_users) if sample is None else sampled
     size = network.initial.size
     cone = account.relation is not Relation.REPLACE or sample is not None
-    return Training(
+    training = Training(
         people=people,
         account=account,
         network=network,
@@ -264,8 +344,20 @@ def open_training(
         places=places_for(weights=size, users_of_step=chosen.rate * n_users, records=records),
         n_users=n_users,
         sample=sample,
+        square=square / chosen.steps,
         word=word,
         radius=radius,
-        state=OptimizerState.start(network.initial, steps=chosen.steps),
+        state=OptimizerState.start(start, steps=chosen.steps),
         belief=SpreadBelief.at_most(_REACH * radius, cone=cone),
+        checkpoint=checkpoint,
     )
+    if "radius" in held:
+        training.go_on(held)
+    return training
+
+
+def _facts(people: People, start: Vector) -> str:
+    """Return a word for the weights at the start and the public facts about people."""
+    known = people.n_users if people.relation is Relation.REPLACE else None
+    told = repr((known, people.n_features, start.size)).encode()
+    return hashlib.sha256(told + start.tobytes()).hexdigest()
