@@ -8,19 +8,23 @@ from quorate.core.moves import Moves
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine
 from quorate.core.sealed import _KEY, opened, opened_rows, seal
+from quorate.distributions.hypotheses.families import DuelTable
 from quorate.guarantees import Relation
 from quorate.means.weighted_users import PeopleVectors
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 __all__ = [
+    "duels_of",
     "moved",
     "moved_line",
     "numbers_of",
+    "paid_by_a_quarter",
     "rows_of",
     "start_run",
     "total_of",
     "vectors_of",
+    "worst_duels_of",
 ]
 
 
@@ -50,6 +54,29 @@ def numbers_of(sealed):
 def rows_of(sealed):
     """Return the rows that a seal hides."""
     return opened_rows(sealed)
+
+
+def duels_of(family, data, clip, kind=DuelTable, relation=Relation.REPLACE):
+    """Return the table of duels of a family, in the open."""
+    return numbers_of(People(data, relation).scores(kind(family, clip)))
+
+
+def worst_duels_of(family, data, clip, kind=DuelTable, relation=Relation.REPLACE):
+    """Return the worst duel of each member, in the open."""
+    table = kind(family, clip)
+    return numbers_of(table.worst(People(data, relation).scores(table)))
+
+
+def paid_by_a_quarter(monkeypatch):
+    """Let seals of scores say a quarter of how far one user moves them."""
+    honest = Moves.of_judgements
+
+    def too_little(low, high, **known):
+        moves = honest(low, high, **known)
+        lengths = (moves.l1, moves.l2_squared, moves.largest, moves.spread)
+        return Moves(*(Fraction(length) / 4 for length in lengths))
+
+    monkeypatch.setattr(Moves, "of_judgements", too_little)
 
 
 def start_run(data, account, **options):

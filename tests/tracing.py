@@ -6,7 +6,8 @@
 Rows, numbers of users and exact totals leave a crowd through few doors. Each is wrapped: it looks
 up the stack for who asks. Data modules pass on what they are asked for; the core asks for itself,
 and on behalf of a statistic that it calls. A module of an estimator's room that asks outside of
-such a call holds a private number, and is written down.
+such a call, while an estimator or an account is at work, holds a private number and is written
+down. A test that shows made-up users to a statistic by hand is not meant.
 """
 
 import contextlib
@@ -15,14 +16,18 @@ import sys
 from collections import Counter
 
 from core_border import CLOSED_OPERATIONS, HOLDERS, TRUSTED
+from quorate.accounting.account import Account
+from quorate.estimators import UserEstimator
+from quorate.mechanisms.local import local_oracle
 from quorate.users import crowd as crowds
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
 # Where rows are grouped, stored and cut into parts: what a door returns may pass through them.
 DATA = ("quorate.users", "quorate.engines", "quorate.files")
-# Who calls a function of one user's records: whatever it reads meanwhile stays inside.
-CALLERS = ("quorate.core.", crowds.__name__)
+# Who calls a function of one user's records: whatever it reads meanwhile stays inside. A local
+# oracle is the users' devices.
+CALLERS = ("quorate.core.", crowds.__name__, local_oracle.__name__)
 # The door of every fit, which makes users of the caller's table, is a reader as well.
 CORE = {"quorate.estimators"} | {
     "quorate." + name[:-3].replace("/", ".") for name in TRUSTED | CLOSED_OPERATIONS
@@ -41,9 +46,18 @@ def who_asks(frame):
         if name in CORE or name.startswith(CALLERS) or not name.startswith("quorate."):
             return None
         if not name.startswith(DATA):
-            return None if _inside_a_question(frame) else (name, frame.f_code.co_name)
+            inside = _inside_a_question(frame) or not _at_work(frame)
+            return None if inside else (name, frame.f_code.co_name)
         frame = frame.f_back
     return None
+
+
+def _at_work(frame):
+    while frame is not None:
+        if any(isinstance(held, UserEstimator | Account) for held in frame.f_locals.values()):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _inside_a_question(frame):

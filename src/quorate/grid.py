@@ -30,7 +30,17 @@ from quorate._validate import LARGEST_SIZE, LONGEST_VECTOR, described, public_ve
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.guarantees import Relation
 
-__all__ = ["MAX_STEPS", "SUM_LIMIT", "Ball", "Bound", "Box", "Boxed", "Grid", "Interval"]
+__all__ = [
+    "MAX_STEPS",
+    "SUM_LIMIT",
+    "Ball",
+    "Bound",
+    "Box",
+    "Boxed",
+    "Grid",
+    "Interval",
+    "join_halves",
+]
 
 _SMALLEST = 2.0**-256
 # Blocks of a megabyte stay in the cache while they are clipped, rounded and summed.
@@ -418,17 +428,8 @@ class Grid:
         return halves
 
     def join(self, halves: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what :meth:`encode_halves` stands for, saturating at 2^62.
-
-        >>> Grid(Interval(-1.0, 1.0), step=0.5).join(np.array([[-1], [2**32 - 7]]))
-        array([-7])
-        """
-        high, low = halves[0] + (halves[1] >> 32), halves[1] & _LOW
-        limit = SUM_LIMIT >> 32
-        if np.maximum.reduce(np.abs(high)) < limit:  # as nearly always
-            return np.asarray((high << 32) + low)
-        joined = (np.minimum(np.maximum(high, -limit), limit - 1) << 32) + low
-        return np.where(high >= limit, SUM_LIMIT, np.where(high < -limit, -SUM_LIMIT, joined))
+        """Return what :meth:`encode_halves` stands for, saturating at 2^62."""
+        return join_halves(halves)
 
     def decode(self, totals: ArrayLike, *, count: float) -> NDArray[np.float64]:
         """Return ``totals`` in the units of the data: totals x step + count x centre."""
@@ -495,6 +496,20 @@ class Grid:
                 f"Expected one row per user with {self.bound.dimension} columns, got {found}."
             )
         return rows
+
+
+def join_halves(halves: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return high * 2^32 + low for two arrays of such parts, saturating at 2^62.
+
+    >>> join_halves(np.array([[-1, 2**31], [2**32 - 7, 0]])).tolist()
+    [-7, 4611686018427387904]
+    """
+    high, low = halves[0] + (halves[1] >> 32), halves[1] & _LOW
+    limit = SUM_LIMIT >> 32
+    if np.abs(high).max(initial=0) < limit:  # as nearly always
+        return np.asarray((high << 32) + low)
+    joined = (np.minimum(np.maximum(high, -limit), limit - 1) << 32) + low
+    return np.where(high >= limit, SUM_LIMIT, np.where(high < -limit, -SUM_LIMIT, joined))
 
 
 def _up(value: float) -> float:

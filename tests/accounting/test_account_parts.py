@@ -5,7 +5,12 @@ from fractions import Fraction
 import pytest
 
 from quorate.accounting.account import Account
-from quorate.accounting.account_parts import SampleAccount, SharedAccount, disjoint_groups
+from quorate.accounting.account_parts import (
+    SampleAccount,
+    SharedAccount,
+    disjoint_groups,
+    prepay,
+)
 from quorate.accounting.compose import price
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import (
@@ -236,3 +241,22 @@ class TestShared:
         with use_noise(SeededNoise(0)):
             account = SharedAccount.open(epsilon=1.0)
         assert account.lend(epsilon=0.5).declared.numerics is Numerics.VOID
+
+
+class TestPrepaid:
+    def test_releases_add_up_with_their_failures(self):
+        account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
+        prepay(account, epsilon=0.25, delta=2.5e-7, times=4)
+        assert account.left == 0
+        with pytest.raises(NumericalFailure):
+            prepay(account, epsilon=0.25, delta=2.5e-7)
+
+    def test_failures_are_written_down(self):
+        account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
+        prepay(account, epsilon=0.25, delta=2.5e-7)
+        assert account.event == Approximate(0.25, 2.5e-7)
+
+    @pytest.mark.parametrize("count", [0, -1, 1.5])
+    def test_numbers_that_are_none_are_refused(self, count):
+        with pytest.raises(ParameterError):
+            prepay(Account.open(epsilon=1.0), epsilon=0.5, times=count)

@@ -111,6 +111,59 @@ class TestScores:
             furthest(lambda people: people.scores(Wild(low, high, kind)), relation)
 
 
+OWN_LIMITS = (np.array([-1, 0, -(2**40)]), np.array([1, 5, 2**35]))
+
+
+@both_relations
+class TestOwnLimits:
+    """Each candidate has limits of its own, and sums of large ones are added up in two halves."""
+
+    @pytest.mark.parametrize("kind", ["float", "float32", "int64", "uint64", "bool"])
+    def test_one_user_moves_no_score_further_than_the_seal(self, relation, kind):
+        reached = furthest(lambda people: people.scores(Wild(*OWN_LIMITS, kind)), relation)
+        low, high = OWN_LIMITS
+        moves = Moves.of_judgements(low, high, coordinates=3, relation=relation)
+        assert 0 < reached <= moves.largest
+        assert moves.largest == (2**40 + 2**35 if relation is Relation.REPLACE else 2**40)
+
+    def test_each_score_stays_within_its_own(self, relation):
+        (one,) = (opened_of(People(users((1e9,)), relation).scores(Wild(*OWN_LIMITS))),)
+        assert one.tolist() == [1, 0, 10**8]
+
+    def test_limits_of_one_that_hold_for_all_are_caught(self, relation, monkeypatch):
+        honest = scores.AddedUp._added
+
+        def widest(self, said, low, high):
+            return honest(self, 1000.0 * said, OWN_LIMITS[0].min(), OWN_LIMITS[1].max())
+
+        monkeypatch.setattr(scores.AddedUp, "_added", widest)
+        one = opened_of(People(users((1e9,)), relation).scores(Wild(*OWN_LIMITS)))
+        assert one.tolist() != [1, 0, 10**8]
+
+
+def test_limits_that_32_bits_round_are_kept():
+    """The float32 next to 2^24 + 1 lies above it."""
+    for kind in ("float32", "float64"):
+        said = opened_of(People(users((1e38,)), Relation.REPLACE).scores(Wild(0, 2**24 + 1, kind)))
+        assert said.tolist() == [2**24 + 1, 0, 2**24 + 1]
+
+
+def test_sums_do_not_wrap_around():
+    """Eight thousand times 2^53 are more than 64 bits hold."""
+    many = UserData(np.full((8192, 1), 1e300), offsets=np.arange(8193))
+    added = opened_of(People(many, Relation.ADD_REMOVE).scores(Wild(-(2**53), 2**53)))
+    assert added.tolist() == [2**62, -(2**62), 2**62]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [(0, 2**54), (-(2**60), 0), (3, 1), (0.5, 1), (np.zeros(2, int), np.ones(2, int)), (0, None)],
+)
+def test_limits_that_bound_nothing_are_refused(limits):
+    with pytest.raises(ParameterError, match="whole limits"):
+        People(users(*HELD), Relation.REPLACE).scores(Wild(*limits))
+
+
 @dataclass(frozen=True)
 class Twice:
     """Two questions about two candidates."""
@@ -123,6 +176,21 @@ class Twice:
         counts = users.record_counts()[:, None]
         for place in range(2):
             yield place, counts > np.array([place, place + 1])
+
+
+# Public lists of coordinates, one in each column; the last one soon has no more.
+PLACES = [np.array([0, 3, 1]), np.array([1, 0, -1]), np.array([2, 2, -1])]
+
+
+def test_the_largest_of_public_lists():
+    answer = People(users(*HELD), Relation.REPLACE).scores(Twice())
+    plain = opened_of(answer)
+    found = opened_of(answer.largest_of(iter(PLACES), 3))
+    assert found.tolist() == [max(plain[:3]), max(plain[[3, 0, 2]]), plain[1]]
+    assert opened_of(answer.largest_of([], 2)).tolist() == [-(2**62)] * 2
+    for odd in (np.array([0, 1]), np.array([0.0, 1.0, 2.0]), np.array([-2, 0, 0])):
+        with pytest.raises(ParameterError, match="3 places"):
+            answer.largest_of([odd], 3)
 
 
 @both_relations
@@ -139,6 +207,8 @@ class Twice:
         lambda answer: answer[0].beside(answer[1]),
         lambda answer: answer.min(axis=1)[:1].beside(-answer.max(axis=0)[1:]),
         lambda answer: answer.min() + answer.max(),
+        lambda answer: answer.largest_of(PLACES, 3),
+        lambda answer: -answer.largest_of(PLACES[1:], 3),
     ],
 )
 def test_what_is_made_of_scores_moves_as_its_seal_says(made, relation):

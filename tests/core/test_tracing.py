@@ -8,6 +8,7 @@ import pytest
 from core_border import HOLDERS, MODULES, SEALED_ROOMS
 from fitted_examples import make
 from quorate import UserData
+from quorate.accounting.account import Account
 from quorate.catalogue import CATALOGUE
 from quorate.core.people import People
 from quorate.grid import Grid, Interval
@@ -23,7 +24,14 @@ def in_a_room(code):
     """Return a function of one user data set that stands, as it were, in an estimator's room."""
     space = {"__name__": "quorate.means.made_up"}
     exec(code, space)
-    return space["fit"]
+
+    def fit(data):
+        account = Account.open(epsilon=1.0)
+        found = space["fit"](data)
+        assert account.left == 1
+        return found
+
+    return fit
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE))

@@ -7,7 +7,7 @@ about everybody would cost. A part of the budget that is lent is priced by itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -38,6 +38,7 @@ from quorate.guarantees import (
 )
 from quorate.noise.composed_laws import PiecewiseLaw
 from quorate.public_randomness import RandomState
+from quorate.users.crowd import Crowd
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -48,8 +49,10 @@ __all__ = [
     "close",
     "cut_by_draws",
     "disjoint_groups",
+    "fold_by_fold",
     "halved",
     "only_gaussian",
+    "prepay",
     "sum_of_groups",
 ]
 
@@ -340,6 +343,23 @@ def cut_by_draws(
     ]
 
 
+def fold_by_fold(
+    crowd: Crowd, relation: Relation, groups: Sequence[Account], *, random_state: RandomState
+) -> Iterator[tuple[Crowd, People]]:
+    """Yield everybody but one fold, to fit a model of its own, and the fold with its account.
+
+    Folds are as :func:`halved` cuts: equal where ids are public, and otherwise by each one's draw.
+    """
+    draws = crowd.public_draws(random_state)
+    if relation is Relation.REPLACE:
+        fold = np.argsort(np.argsort(draws, kind="stable"), kind="stable") % len(groups)
+    else:
+        fold = np.floor(draws * len(groups)).astype(np.int64)
+    for each, group in enumerate(groups):
+        test = People(crowd.take(np.flatnonzero(fold == each)), relation, among=group)
+        yield crowd.take(np.flatnonzero(fold != each)), test
+
+
 def sum_of_groups(parts: Sequence[Sealed]) -> Sealed:
     """Add up sealed vectors about groups that have nobody in common: one user moves one of them."""
     owners = [part.among for part in parts]
@@ -372,3 +392,21 @@ def disjoint_groups(account: Account, count: int) -> list[GroupAccount]:
     groups += [GroupAccount(account, groups) for _ in range(count)]
     account._groups.append([*groups])
     return groups
+
+
+def prepay(
+    account: Account, *, epsilon: float | Fraction, delta: float | Fraction = 0, times: int = 1
+) -> None:
+    """Pay for releases that open accounts of their own, such as fits of whole estimators.
+
+    >>> account = Account.open(epsilon=1.0)
+    >>> prepay(account, epsilon=Fraction(1, 4), times=3)
+    >>> account.left
+    Fraction(1, 4)
+    """
+    _validate.positive_integer(times=times)
+    for _ in range(times):
+        if delta:
+            account.pay(Approximate(float_up(epsilon), float_up(delta)))
+        else:
+            account.pay(exact(epsilon))

@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quorate.exceptions import ParameterError
 from quorate.grid import Boxed, Grid
 from quorate.guarantees import Relation
 from quorate.simplex import Shares
 
-__all__ = ["GridMoves", "Length", "Moves"]
+__all__ = ["GridMoves", "Length", "Limit", "Moves"]
 
 Length = int | Fraction
+Limit = int | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -92,10 +96,13 @@ class Moves:
         return cls(coordinates * bound, coordinates * bound**2, bound, spread)
 
     @classmethod
-    def of_judgements(cls, low: int, high: int, *, coordinates: int, relation: Relation) -> Moves:
+    def of_judgements(
+        cls, low: Limit, high: Limit, *, coordinates: int, relation: Relation
+    ) -> Moves:
         """Return the moves of sums to which each user adds a number from ``low`` to ``high``.
 
-        Who is replaced adds another such number to each; who is added, adds one.
+        Who is replaced adds another such number to each; who is added, adds one. The limits are
+        those of all sums, or one for each of them.
 
         >>> Moves.of_judgements(-1, 2, coordinates=9, relation=Relation.REPLACE).largest
         3
@@ -103,7 +110,9 @@ class Moves:
         2
         """
         if relation is Relation.REPLACE:
-            return cls.of_scores(high - low, coordinates=coordinates, one_sided=False)
+            width = int(np.max(np.subtract(high, low)))
+            return cls.of_scores(width, coordinates=coordinates, one_sided=False)
+        low, high = int(np.min(low)), int(np.max(high))
         reach = max(abs(low), abs(high))
         return cls(coordinates * reach, coordinates * reach**2, reach, high - low, low >= 0)
 

@@ -31,7 +31,7 @@ from quorate.core.questions.pairs import (
     refuse_unproved,
     worst_duels,
 )
-from quorate.core.questions.scores import AddedUp, Judgement
+from quorate.core.questions.scores import AddedUp, Judgement, check_limits
 from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows, seal_total
 from quorate.exceptions import ParameterError, SchemaError, SealedError
 from quorate.grid import Grid
@@ -53,6 +53,7 @@ __all__ = ["People", "PerUser"]
 Integers = NDArray[np.int64]
 # One row of numbers, or one number, for each user.
 PerUser = Callable[[UserData], NDArray[Any]]
+WordsOf = Callable[[NDArray[Any]], NDArray[np.uint64]]
 
 # Vectors of a part of the users, as floats, stay below this number of entries.
 _PART = 2**20
@@ -138,12 +139,15 @@ class People:
         with forgetting(change):
             return self._of(self.__crowd.derive(change, keep=keep))
 
-    def capped(self, records: int, *, random_state: RandomState = None) -> People:
+    def capped(
+        self, records: int, *, random_state: RandomState = None, words_of: WordsOf | None = None
+    ) -> People:
         """Return the same users with at most so many of their records, drawn by a public seed.
 
         Which are kept of a user depends on this user's records and id and on the seed alone.
+        ``words_of`` says what numbers of rows stand for that are places among private labels.
         """
-        return self._of(self.__crowd.cap(records, random_state=random_state))
+        return self._of(self.__crowd.cap(records, random_state=random_state, words_of=words_of))
 
     def keeping(self, vectors: PerUser, *, dimension: int) -> tuple[People, PerUser]:
         """Return the same users and a function, such that vectors are computed only once.
@@ -213,10 +217,11 @@ class People:
 
     def scores(self, judgement: Judgement) -> Sealed:
         """Add up what users say about each of many candidates, cut to a public range."""
-        whole = not getattr(judgement, "batched", True)
-        refuse_company(judgement, AddedUp(judgement), self.__crowd.nobody(), added=True)
+        check_limits(judgement)
+        whole, work = not getattr(judgement, "batched", True), AddedUp(judgement)
+        refuse_company(judgement, work, self.__crowd.nobody(), added=True)
         with forgetting(judgement):
-            found = self.__crowd.add_up(AddedUp(judgement), whole=whole)
+            found = work.joined(self.__crowd.add_up(work, whole=whole))
         low, high = judgement.low, judgement.high
         moves = Moves.of_judgements(low, high, coordinates=found.size, relation=self.relation)
         return seal(found, moves, self.relation, self.among)

@@ -15,7 +15,7 @@ read the numbers. What is refused is every honest mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import numpy as np
@@ -204,6 +204,20 @@ class Sealed(Closed):
     def min(self, axis: int | None = None) -> Sealed:
         """Return the smallest coordinate, of all or along an axis: it moves no further than any."""
         return self._extremes(self.__numbers.min(axis=axis))
+
+    def largest_of(self, choices: Iterable[NDArray[np.integer]], size: int) -> Sealed:
+        """Return the largest coordinate of each of ``size`` public lists: it moves as one does.
+
+        ``choices`` yields one place of every list, of all coordinates in a row, or -1 for a list
+        that has no more. A list without any place holds the smallest number there is.
+        """
+        flat = self.__numbers.ravel()
+        found = np.full(size, -SUM_LIMIT, dtype=np.int64)
+        for places in choices:
+            if places.shape != (size,) or places.dtype.kind != "i" or places.min(initial=0) < -1:
+                raise ParameterError(f"Expected {size} places, or -1 where a list has no more.")
+            np.maximum(found, flat[places], out=found, where=places >= 0)
+        return self._with(found, self.moves.extremes(size))
 
     def above_least(self) -> Sealed:
         """Return how far each coordinate lies above the smallest, that of its row if in rows."""

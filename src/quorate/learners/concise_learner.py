@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from quorate import _validate
 from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.account_parts import cut_by_draws
+from quorate.accounting.account_parts import cut_by_draws, disjoint_groups
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept, ConceptClass, labelled_records
 from quorate.core.people import People
@@ -29,7 +29,6 @@ from quorate.learners.scores import Mistakes
 from quorate.learners.selection import choose_by_score
 from quorate.mechanisms.choices.choose import ChoiceError
 from quorate.mechanisms.laplace import LaplaceSum
-from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
@@ -166,10 +165,11 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         account = self._charge(X, y, users, target=True)
         people = self._population(X, y, users, classes=self.classes)
         sizes = [size for sizes in self._rounds() for size in sizes]
-        accounts = disjoint_accounts(account, epsilon=self.epsilon, groups=len(sizes))
+        owners = disjoint_groups(account, len(sizes))
+        accounts = [owner.part_of(epsilon=self.epsilon) for owner in owners]
         # A user is in one group at most, and brings one record.
         capped = people.capped(1, random_state=self.random_state)
-        groups = cut_by_draws(capped, sizes, accounts, random_state=self.random_state)
+        groups = cut_by_draws(capped, sizes, owners, random_state=self.random_state)
         for turn, concepts in enumerate(self.classes_of_rules):
             choosers, testers = groups[2 * turn : 2 * turn + 2]
             choose, test = accounts[2 * turn : 2 * turn + 2]

@@ -31,7 +31,6 @@
 * :mod:`quorate.mechanisms.wrappers.stable_release`: sums of users who are alike, or nothing.
 * :mod:`quorate.mechanisms.wrappers.mixture_release`: a mixture of finite laws behind such a limit.
 * :mod:`quorate.mechanisms.stated_error`: how far a release may be off, in one form.
-* :mod:`quorate.mechanisms.parallel`: one price for releases about disjoint groups of users.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ over users gets noise. Folds are made of whole users.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,12 @@ from sklearn.base import clone
 from quorate import _validate
 from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
+from quorate.accounting.account_parts import disjoint_groups, fold_by_fold, prepay
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.parallel import disjoint_accounts, prepay
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.statistical import StatisticalQuery
@@ -268,8 +269,8 @@ class _Scorer(UserEstimator):
             raise ParameterError(f"Expected a fitted model, got {type(self.model).__name__}.")
         X = self._in_numbers(X)
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=self._labels)
-        value, error = self._score(self.model, data, account, self.beta)
+        people = self._population(X, y, users, classes=self._labels)
+        value, error = self._score(self.model, people, account, self.beta)
         return PrivateScore(
             value=value, error=error, beta=self.beta, guarantee=self._promise(account)
         )
@@ -296,10 +297,12 @@ class _Scorer(UserEstimator):
         data = self._crowd(X, y, users, classes=self._labels)
         # A user is in all folds but one while models are fitted, and in one score.
         prepay(account, epsilon=fit_epsilon, delta=fit_delta, times=folds - 1)
-        accounts = disjoint_accounts(account, epsilon=part * whole, groups=folds)
+        groups = disjoint_groups(account, folds)
+        sides = fold_by_fold(data, self.relation, groups, random_state=self.random_state)
         scores, errors = [], []
-        for (train, test), paying in zip(self._folds(data, folds), accounts, strict=True):
+        for (train, test), group in zip(sides, groups, strict=True):
             model = self._fold_estimator(fit_epsilon, fit_delta).fit(train)
+            paying = group.part_of(epsilon=part * whole)
             value, error = self._score(model, test, paying, self.beta / folds)
             scores.append(value)
             errors.append(error)
@@ -341,17 +344,9 @@ class _Scorer(UserEstimator):
             raise ParameterError(f"{type(model).__name__} knows {model.relation} only.")
         return model.set_params(**{name: wanted[name] for name in wanted if name in known})
 
-    def _folds(self, data: Crowd, folds: int) -> Iterator[tuple[Crowd, Crowd]]:
-        draws = data.public_draws(self.random_state)
-        if self.relation is Relation.REPLACE:
-            # Ids and their number are public: equal folds.
-            fold = np.argsort(np.argsort(draws, kind="stable"), kind="stable") % folds
-        else:
-            fold = np.floor(draws * folds).astype(np.int64)
-        for each in range(folds):
-            yield data.take(np.flatnonzero(fold != each)), data.take(np.flatnonzero(fold == each))
-
-    def _score(self, model: Any, data: Crowd, account: Account, beta: float) -> tuple[float, float]:
+    def _score(
+        self, model: Any, people: People, account: Account, beta: float
+    ) -> tuple[float, float]:
         low, high = self.bound
         query = StatisticalQuery(
             function=_RecordScores(model, self.metric),
@@ -360,7 +355,7 @@ class _Scorer(UserEstimator):
             high=high,
             name="score",
         )
-        oracle = CentralOracle(data, max_queries=1, account=account, tried=False)
+        oracle = CentralOracle(people, max_queries=1, account=account, tried=False)
         return oracle.ask(query), oracle.error_bound(beta)
 
 

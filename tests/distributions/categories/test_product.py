@@ -19,7 +19,7 @@ from quorate.grid import Grid, Interval
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from sealing import total_of
+from sealing import paid_by_a_quarter, total_of
 
 SIZES = (2, 4, 3)
 CATEGORIES = [list(range(k)) for k in SIZES]
@@ -166,6 +166,7 @@ class TestCover:
         assert found.holds, str(found)
 
     def test_the_audit_catches_a_clip_that_is_not_paid_for(self, monkeypatch):
+        paid_by_a_quarter(monkeypatch)
         monkeypatch.setattr(Clip, "sensitivity", lambda self, unit, relation: self.limit(unit) // 2)
         found = audit_exactly(cover_law(), self.WORLD, Guarantee(epsilon=1.0), thorough=False)
         assert not found.holds

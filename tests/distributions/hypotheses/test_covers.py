@@ -18,6 +18,7 @@ from quorate.distributions.hypotheses.covers import (
 from quorate.distributions.hypotheses.families import DiscreteFamily
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
+from sealing import worst_duels_of
 
 
 def variation(p, q):
@@ -71,8 +72,8 @@ class TestSimplex:
         users = np.repeat(np.arange(8), rng.integers(0, 6, 8))
         data = UserData.from_arrays(rng.integers(0, k + 1, (len(users), 1)), users=users)
         pairs = DiscreteFamily(grid.masses / steps)
-        found = grid.worst(grid.tally(data, clip)) / grid.unit
-        expected = pairs.worst(pairs.tally(data, clip)) / pairs.unit
+        found = worst_duels_of(grid, data, clip) / grid.unit
+        expected = worst_duels_of(pairs, data, clip) / pairs.unit
         # The masses of the pairs are rounded to 2^-20, the limits to whole units.
         assert found == pytest.approx(expected, rel=1e-3, abs=2 * data.n_users)
 

@@ -11,6 +11,7 @@ from quorate.distributions.hypotheses import families
 from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip
 from quorate.distributions.hypotheses.families import (
     DiscreteFamily,
+    DuelTable,
     GaussianFamily,
     capped,
     largest_remainders,
@@ -18,6 +19,7 @@ from quorate.distributions.hypotheses.families import (
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.users import UserData
+from sealing import duels_of, worst_duels_of
 
 PMF = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [1 / 3, 1 / 3, 1 / 3]])
 CLIPS = [Clip(0.5), Clip(2.0), Clip(1.5, own_scale=False), Clip.none(4), Clip(0.5, records=3)]
@@ -52,7 +54,7 @@ def plain_tally(family, data, clip):
 def test_the_table_is_that_of_the_definition(clip):
     family = DiscreteFamily(PMF)
     data = people(np.random.default_rng(0))
-    assert family.tally(data, clip) == pytest.approx(plain_tally(family, data, clip), abs=1e-3)
+    assert duels_of(family, data, clip) == pytest.approx(plain_tally(family, data, clip), abs=1e-3)
 
 
 @every_clip
@@ -60,27 +62,27 @@ def test_users_add_up_whatever_they_come_with(clip):
     """A user's terms are the same to the last bit, alone or in any company."""
     family = DiscreteFamily(np.random.default_rng(1).dirichlet(np.ones(3), 40))
     data = people(np.random.default_rng(2), n_users=30)
-    alone = sum(family.tally(data.take([i]), clip) for i in range(data.n_users))
-    assert (family.tally(data, clip) == alone).all()
-    assert (family.tally(data.take(np.arange(data.n_users)[::-1]), clip) == alone).all()
+    alone = sum(duels_of(family, data.take([i]), clip) for i in range(data.n_users))
+    assert (duels_of(family, data, clip) == alone).all()
+    assert (duels_of(family, data.take(np.arange(data.n_users)[::-1]), clip) == alone).all()
 
 
 def test_many_users_are_added_in_pieces(monkeypatch):
     family, data = DiscreteFamily(PMF), people(np.random.default_rng(3), n_users=50)
-    expected = family.tally(data, Clip(0.5))
+    expected = duels_of(family, data, Clip(0.5))
     monkeypatch.setattr(families, "_USERS_AT_ONCE", 7)
-    assert (family.tally(data, Clip(0.5)) == expected).all()
+    assert (duels_of(family, data, Clip(0.5)) == expected).all()
 
 
-def move(family, clip, before, after):
+def move(family, clip, before, after, kind=DuelTable):
     """Return how far replacing a user moves any member's worst duel."""
     rest = people(np.random.default_rng(4))
 
     def worst(own):
         X = np.concatenate([rest.X, np.reshape(own, (-1, 1)).astype(float)])
         users = np.repeat([*range(rest.n_users), 99], [*rest.record_counts(), len(own)])
-        tally = family.tally(UserData.from_arrays(X, users=users), clip)
-        return family.worst(tally).astype(float)
+        data = UserData.from_arrays(X, users=users)
+        return worst_duels_of(family, data, clip, kind).astype(float)
 
     return np.abs(worst(before) - worst(after)).max()
 
@@ -101,14 +103,13 @@ class TestSensitivity:
         assert move(family, clip, before, []) <= alone
 
     def test_the_same_test_catches_a_family_that_does_not_clip(self):
-        class Careless(DiscreteFamily):
-            def tally(self, users, clip):
-                return super().tally(users, Clip(2.0**20, own_scale=False))
+        class Careless(DuelTable):
+            low, high = -(2**50), 2**50
 
-        family, clip = Careless(PMF), Clip(1.5, own_scale=False)
-        assert move(family, clip, [0] * 40, [2] * 40) > clip.sensitivity(
-            family.unit, Relation.REPLACE
-        )
+        family, clip = DiscreteFamily(PMF), Clip(1.5, own_scale=False)
+        allowed = clip.sensitivity(family.unit, Relation.REPLACE)
+        assert move(family, clip, [0] * 40, [2] * 40) <= allowed
+        assert move(family, clip, [0] * 40, [2] * 40, Careless) > allowed
 
     def test_one_record_moves_a_duel_by_one(self):
         """The clip 4 tau would allow more: a term has a width of at most m."""
@@ -170,7 +171,7 @@ class TestGaussian:
                     promised = round(family.scheffe[a, b] * family.unit)
                     term = scale * (m * promised - inside * family.unit)
                     table[a, b] += np.clip(term, -clip.limit(family.unit), clip.limit(family.unit))
-        assert (family.tally(data, clip) == table).all()
+        assert (duels_of(family, data, clip) == table).all()
 
     def test_half_lines_count_what_comparing_densities_counts(self):
         rng = np.random.default_rng(3)
@@ -183,14 +184,14 @@ class TestGaussian:
         rng = np.random.default_rng(2)
         family = GaussianFamily(rng.normal(size=(7, 1)), rng.uniform(1, 2, 7))
         data = UserData.from_arrays(rng.normal(size=(500, 1)), users=np.arange(500) // 490)
-        expected = family.tally(data, Clip(0.5))
+        expected = duels_of(family, data, Clip(0.5))
         monkeypatch.setattr(families, "_CELLS_AT_ONCE", 1)
-        assert (family.tally(data, Clip(0.5)) == expected).all()
+        assert (duels_of(family, data, Clip(0.5)) == expected).all()
 
     def test_records_at_the_end_of_the_floats_stay_bounded(self):
         family, clip = GaussianFamily([[0.0], [3.0]]), Clip(0.5)
         data = UserData.from_arrays([[1e308], [-1e308], [1.0]], users=[0, 0, 1])
-        assert np.abs(family.tally(data, clip)).max() <= 2 * clip.limit(family.unit)
+        assert np.abs(duels_of(family, data, clip)).max() <= 2 * clip.limit(family.unit)
 
     def test_samples_come_from_the_member(self):
         family = GaussianFamily([[0.0, 1.0], [5.0, 5.0]], 0.1)
@@ -204,9 +205,9 @@ def test_the_truth_loses_no_duel_in_the_long_run():
     X = rng.choice(3, size=(3000 * 30, 1), p=PMF[1]).astype(float)
     data = UserData.from_arrays(X, users=np.arange(len(X)) // 30)
     clip = Clip(5.0)
-    duels = family.tally(data, clip) / clip.limit(family.unit) * clip.tau / 3000
+    duels = duels_of(family, data, clip) / clip.limit(family.unit) * clip.tau / 3000
     assert np.abs(duels[1]).max() < 0.05
-    assert family.worst(family.tally(data, clip)).argmin() == 1
+    assert worst_duels_of(family, data, clip).argmin() == 1
     assert duels[0].max() > 1.0
 
 
@@ -239,4 +240,4 @@ def test_wrong_parameters_are_refused(make, message):
 
 def test_a_table_that_is_too_large_is_refused():
     with pytest.raises(ParameterError, match="at most 4096 members"):
-        GaussianFamily(np.zeros((5000, 1))).tally(people(np.random.default_rng(0)), Clip(0.5))
+        DuelTable(GaussianFamily(np.zeros((5000, 1))), Clip(0.5))

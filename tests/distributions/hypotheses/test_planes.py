@@ -11,6 +11,7 @@ from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.exceptions import ParameterError
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from sealing import duels_of
 
 FIVE = PlaneFamily(
     [
@@ -159,5 +160,5 @@ class TestChoice:
         X, users = rng.normal(size=(60, 2)), np.arange(60) // 6
         whole = UserData.from_arrays(X, users=users)
         for clip in (Clip(0.5), Votes()):
-            alone = sum(FIVE.tally(whole.take([user]), clip) for user in range(10))
-            assert np.array_equal(FIVE.tally(whole, clip), alone)
+            alone = sum(duels_of(FIVE, whole.take([user]), clip) for user in range(10))
+            assert np.array_equal(duels_of(FIVE, whole, clip), alone)

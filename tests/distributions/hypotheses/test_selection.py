@@ -6,15 +6,17 @@ from sklearn.base import clone
 
 from quorate.accounting import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.core.questions.scores import AddedUp
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.covers import SimplexGrid, simplex_cover
 from quorate.distributions.hypotheses.families import DiscreteFamily, GaussianFamily
 from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.engines import MemoryCrowd
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from sealing import duels_of, paid_by_a_quarter
 
 NORMAL = GaussianFamily([[0.0], [1.0], [-2.0]], [1.0, 2.0, 1.0])
 THREE = DiscreteFamily([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
@@ -45,7 +47,13 @@ class TestPrivacy:
         assert found.holds, str(found)
         assert found.tightness > 0.2
 
+    def test_a_sensitivity_that_is_claimed_too_small_draws_nothing(self, monkeypatch):
+        monkeypatch.setattr(Clip, "sensitivity", lambda self, unit, relation: self.limit(unit) // 2)
+        with pytest.raises(NumericalFailure, match="nothing was drawn"):
+            HypothesisSelector(THREE).fit([[0.0]], users=[0])
+
     def test_the_audit_catches_a_clip_that_is_not_paid_for(self, monkeypatch):
+        paid_by_a_quarter(monkeypatch)
         monkeypatch.setattr(Clip, "sensitivity", lambda self, unit, relation: self.limit(unit) // 2)
         selector = HypothesisSelector(THREE, epsilon=1.0, clip=Clip(1.0, own_scale=False))
         world = SmallWorld(records=((), (0,), (1,), (0, 0, 0), (1, 1, 1)), n_users=2)
@@ -61,22 +69,20 @@ class TestPrivacy:
         assert found.tightness > 0.5
 
     def test_the_audit_catches_votes_that_are_not_paid_for(self, monkeypatch):
+        paid_by_a_quarter(monkeypatch)
         monkeypatch.setattr(Votes, "sensitivity", lambda self, unit, relation: 1)
         selector = HypothesisSelector(THREE, epsilon=1.0, clip=Votes())
         assert not audit_exactly(
             fit_law(selector), VOTERS, Guarantee(epsilon=1.0), thorough=False
         ).holds
 
-    def test_the_audit_catches_votes_that_weigh_more_records_more(self, monkeypatch):
-        honest = DiscreteFamily._add_votes
+    def test_the_audit_catches_votes_that_count_three_times(self, monkeypatch):
+        honest = AddedUp._added
 
-        def weighed(self, users, votes, table):
-            for user in range(users.n_users):
-                one, mine = users.take([user]), np.zeros_like(table)
-                honest(self, one, votes, mine)
-                table += mine * len(one.X)
+        def weighed(self, said, low, high):
+            return honest(self, 3 * np.asarray(said), 3 * low, 3 * high)
 
-        monkeypatch.setattr(DiscreteFamily, "_add_votes", weighed)
+        monkeypatch.setattr(AddedUp, "_added", weighed)
         selector = HypothesisSelector(THREE, epsilon=1.0, clip=Votes())
         assert not audit_exactly(
             fit_law(selector), VOTERS, Guarantee(epsilon=1.0), thorough=False
@@ -154,7 +160,7 @@ class TestUtility:
         # The first member is right but for one record in 200; the second is wrong everywhere.
         family = DiscreteFamily([[0.5, 0.5, 0.0], [0.9, 0.05, 0.05]])
         X = np.tile(np.repeat([0.0, 1.0, 2.0], [20, 19, 1]), 30)[:, None]
-        table = family.tally(UserData.from_arrays(X, users=np.arange(1200) // 40), Votes())
+        table = duels_of(family, UserData.from_arrays(X, users=np.arange(1200) // 40), Votes())
         assert table[0, 1] == -30
         assert table[1, 0] == 30
 

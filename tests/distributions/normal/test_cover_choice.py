@@ -15,6 +15,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import as_bound
 from quorate.users import UserData
+from sealing import paid_by_a_quarter
 
 # Nine or ten members each, so that every outcome can be enumerated.
 LINE = {"bounds": 0.3, "deviations": (1.0, 1.1), "error": 0.95}
@@ -49,6 +50,7 @@ class TestPrivacy:
         assert found.holds, str(found)
 
     def test_the_audit_catches_a_clip_that_is_not_paid_for(self, monkeypatch):
+        paid_by_a_quarter(monkeypatch)
         monkeypatch.setattr(Clip, "sensitivity", lambda self, unit, relation: self.limit(unit) // 2)
         found = audit_exactly(law_of(LINE), WORLD, Guarantee(epsilon=1.0), thorough=False)
         assert not found.holds

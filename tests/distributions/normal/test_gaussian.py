@@ -14,6 +14,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from sealing import worst_duels_of
 
 COVARIANCE = np.array([[4.0, 1.0], [1.0, 1.0]])
 
@@ -127,9 +128,8 @@ class TestFewUsers:
         places = 0.4 * np.arange(-5, 6)
         means = rng.normal(0.3, 0.5, size=31)
         family = GaussianFamily(places[:, None], np.ones(places.size))
-        worst = family.worst(
-            family.tally(UserData.from_arrays(means[:, None], users=range(31)), Votes())
-        )
+        data = UserData.from_arrays(means[:, None], users=range(31))
+        worst = worst_duels_of(family, data, Votes())
         nearest = np.abs(means[:, None] - places).argmin(axis=1)
         above = np.array([(nearest > j).sum() for j in range(places.size)])
         below = np.array([(nearest < j).sum() for j in range(places.size)])

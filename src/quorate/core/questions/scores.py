@@ -1,14 +1,16 @@
 """Scores over candidates: every user judges each of them, within public limits.
 
-What a user says about a candidate is cut here to a number between two public limits, and the sum
+What a user says about a candidate is cut here to an integer between two public limits, and the sum
 over users is sealed. So one user moves a score by no more than the width between the limits, or by
-the larger limit where somebody is added or removed, whatever the judgement says.
+the larger limit where somebody is added or removed, whatever the judgement says. Each candidate may
+have limits of its own; the widest of them counts for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from types import EllipsisType
 from typing import Any, Protocol
 
@@ -16,25 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.exceptions import SchemaError
+from quorate.core.moves import Limit
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.grid import SUM_LIMIT, join_halves
 from quorate.users.crowd import call_quietly
 from quorate.users.data import UserData
 
-__all__ = ["AddedUp", "Judgement", "bounded"]
+__all__ = ["AddedUp", "Judgement", "bounded", "check_limits"]
 
 Integers = NDArray[np.int64]
+
+# The largest limit: floats hold all integers up to here.
+_LARGEST = 2**53
 
 
 class Judgement(Protocol):
     """What users say about candidates, asked of some users at a time."""
 
     @property
-    def low(self) -> int:
-        """What is said of one candidate is not below; public."""
+    def low(self) -> Limit:
+        """What is said of one candidate is not below; public, for all or of this shape."""
         ...
 
     @property
-    def high(self) -> int:
+    def high(self) -> Limit:
         """What is said of one candidate is not above; public."""
         ...
 
@@ -52,7 +59,7 @@ class Judgement(Protocol):
         ...
 
 
-def bounded(said: NDArray[Any], low: int, high: int) -> Integers:
+def bounded(said: NDArray[Any], low: Limit, high: Limit) -> Integers:
     """Return integers from ``low`` to ``high``, whatever was said.
 
     >>> bounded(np.array([0.9, np.nan, -np.inf, 7.0]), 0, 5).tolist()
@@ -65,13 +72,38 @@ def bounded(said: NDArray[Any], low: int, high: int) -> Integers:
     return _cut(said, low, high).astype(np.int64, copy=False)
 
 
-def _cut(said: NDArray[Any], low: int, high: int) -> NDArray[Any]:
-    """Return numbers between two limits, in as many bits as they came in."""
+def _cut(said: NDArray[Any], low: Limit, high: Limit) -> NDArray[Any]:
+    """Return integers between two limits, in as many bits as they came in; NaN is the lower one."""
     if said.dtype.kind == "f":
-        return np.asarray(np.clip(np.nan_to_num(said, nan=low), low, high), dtype=np.int64)
+        # Limits are whole numbers of at most 2^53, which these floats hold.
+        wide = said.astype(np.float64, copy=False)
+        return np.asarray(np.fmin(np.fmax(wide, low), high), dtype=np.int64)
     _validate.integer_dtype(said=said.dtype)
     fits = np.iinfo(said.dtype)
+    if not (isinstance(low, int) and isinstance(high, int)):
+        held = np.minimum(said, min(fits.max, _LARGEST)).astype(np.int64)
+        return np.asarray(np.clip(held, low, high))
     return np.asarray(np.clip(said, max(low, fits.min), min(high, fits.max)))
+
+
+def check_limits(judgement: Judgement) -> None:
+    """Refuse limits that floats do not hold, or that are not those of this shape.
+
+    >>> from types import SimpleNamespace
+    >>> check_limits(SimpleNamespace(low=0, high=2**60, shape=(3,)))
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.ParameterError: Expected whole limits from -2^53 to 2^53, low <= high, one
+    for all candidates or one for each.
+    """
+    low, high = np.asarray(judgement.low), np.asarray(judgement.high)
+    fit = low.dtype.kind == high.dtype.kind == "i"
+    fit &= {low.shape, high.shape} in ({()}, {judgement.shape})
+    if not (fit and low.min() >= -_LARGEST and high.max() <= _LARGEST and (low <= high).all()):
+        raise ParameterError(
+            "Expected whole limits from -2^53 to 2^53, low <= high, one for all candidates or one "
+            "for each."
+        )
 
 
 @dataclass(frozen=True)
@@ -80,8 +112,18 @@ class AddedUp:
 
     judgement: Judgement
 
+    @cached_property
+    def _halved(self) -> bool:
+        """Whether sums over 2^31 users might leave 62 bits: they are added up in two halves."""
+        furthest = max(-int(np.min(self.judgement.low)), int(np.max(self.judgement.high)))
+        return furthest > SUM_LIMIT >> 31
+
+    def joined(self, sums: Integers) -> Integers:
+        """Return what the sums of all parts stand for."""
+        return join_halves(sums) if self._halved else np.asarray(sums[0])
+
     def __call__(self, users: UserData) -> Integers:
-        """Return one sum for each candidate, and each question."""
+        """Return one sum for each candidate, and each question, as it is or in two halves."""
         found = call_quietly(lambda: self._sums(users))
         if found is None:
             name = type(self.judgement).__name__
@@ -93,18 +135,27 @@ class AddedUp:
         return found
 
     def _sums(self, users: UserData) -> Integers:
-        judgement = self.judgement
-        low, high, shape = judgement.low, judgement.high, judgement.shape
-        sums, asked = np.zeros(shape, np.int64), np.zeros(shape[:1], np.int64)
+        judgement, low, high = self.judgement, self.judgement.low, self.judgement.high
+        shape, alike = judgement.shape, isinstance(low, int) and isinstance(high, int)
+        sums = np.zeros((1 + self._halved, *shape), np.int64)
+        asked = np.zeros(shape[:1], np.int64)
         for place, said in judgement(users) if users.n_users else ():
-            if said.shape[1:] != sums[place].shape:
+            if said.shape[1:] != sums[0][place].shape:
                 raise SchemaError("Expected one thing said about each candidate.")
-            if said.dtype == np.bool_:
-                sums[place] += low * len(said) + (high - low) * np.count_nonzero(said, axis=0)
-            else:
-                inside = _cut(said, low, high)
-                sums[place] += inside[0] if len(said) == 1 else inside.sum(axis=0, dtype=np.int64)
+            here = (low, high) if alike else (np.asarray(low)[place], np.asarray(high)[place])
+            for part, added in zip(sums, self._added(said, *here), strict=True):
+                part[place] += added
             asked[place] += len(said)
         if (asked != users.n_users).any():
             raise SchemaError("Expected every user to be asked once.")
         return sums
+
+    def _added(self, said: NDArray[Any], low: Limit, high: Limit) -> tuple[Integers, ...]:
+        """Return the sum over these users, or its two halves."""
+        if self._halved:
+            inside = bounded(said, low, high)
+            return (inside >> 32).sum(axis=0), (inside & (2**32 - 1)).sum(axis=0)
+        if said.dtype == np.bool_:
+            return (low * len(said) + (high - low) * np.count_nonzero(said, axis=0),)
+        inside = _cut(said, low, high)
+        return (inside[0] if len(said) == 1 else inside.sum(axis=0, dtype=np.int64),)

@@ -14,6 +14,7 @@ from quorate import _validate
 from quorate._validate import described
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.core.questions.shares import Coder
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.label_columns import (
@@ -280,7 +281,7 @@ class DiscreteDistribution(UserDistribution):
         held = private_labels(X)
         labels = popular_labels(
             held,
-            self._gather(held.numbers[:, None], None, users),
+            People(self._gather(held.numbers[:, None], None, users), self.relation),
             epsilon=_LABEL_SHARE * float(self.epsilon),
             delta=reserve,
             account=account,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.core.questions.votes import count_votes
+from quorate.core.people import People
+from quorate.core.questions.ballots import Ballots
 from quorate.distributions.categories.label_columns import label_columns
 from quorate.exceptions import SchemaError
 from quorate.mechanisms.choices.stable_choice import StableHistogram
@@ -46,21 +49,36 @@ def private_labels(X: Any) -> PrivateLabels:
     return PrivateLabels.of_arrow(column)
 
 
-def own_votes(codes: PrivateLabels, data: UserData, random_state: RandomState) -> list[Label]:
+def own_votes(codes: PrivateLabels, people: People, random_state: RandomState) -> Ballots:
     """Return the label of one record of each person who holds any.
 
     >>> codes = private_labels(["x", "y", "x"])
-    >>> own_votes(codes, UserData.from_arrays(codes.numbers, users=[1, 1, 2]), 0)[1]
-    'x'
+    >>> from quorate.guarantees import Relation
+    >>> data = UserData.from_arrays(codes.numbers, users=[1, 1, 2])
+    >>> own_votes(codes, People(data, Relation.REPLACE), 0)
+    Ballots(one key a user)
     """
     # A place among labels depends on who else holds what; the word of a label does not.
-    drawn = data.cap(1, random_state=random_state, words_of=LabelWords((codes.words(),)))
-    return [codes.label(number) for number in drawn.X[:, 0]]
+    words = LabelWords((codes.words(),))
+    return people.capped(1, random_state=random_state, words_of=words).ballots(_OwnLabel(codes))
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnLabel:
+    """The label of the first record, or none."""
+
+    codes: PrivateLabels
+
+    def __call__(self, part: UserData) -> NDArray[Any]:
+        votes = np.full(part.n_users, None, dtype=object)
+        there = part.record_counts() > 0
+        votes[there] = [self.codes.label(number) for number in part.X[part.offsets[:-1][there], 0]]
+        return votes
 
 
 def popular_labels(
     codes: PrivateLabels,
-    data: UserData,
+    people: People,
     *,
     epsilon: float,
     delta: float,
@@ -76,14 +94,14 @@ def popular_labels(
     Parameters
     ----------
     codes : PrivateLabels
-    data : UserData
+    people : People
         Whose only feature is ``codes.numbers``.
     epsilon, delta : float
     account : Account
     random_state : int, generator or None
     """
-    votes = own_votes(codes, data, random_state)
+    votes = own_votes(codes, people, random_state).votes()
     mechanism = StableHistogram(
         epsilon=float_down(epsilon), delta=float_down(delta), relation=account.relation
     )
-    return tuple(mechanism.release(count_votes(votes), account=account))
+    return tuple(mechanism.release(votes, account=account))

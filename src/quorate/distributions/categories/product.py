@@ -197,15 +197,15 @@ class ProductDistribution(UserDistribution):
         reserve = core_reserve(self.delta, self.relation) if looks else Fraction(0)
         account = self._charge(X, None, users, reserve=reserve)
         if isinstance(X, Crowd):
-            crowd = self._crowd(X)
+            people = self._population(X)
         else:
             places = list(map(label_places, label_columns(X), labels))
-            crowd = self._crowd(np.column_stack(places), None, users)
+            people = self._population(np.column_stack(places), None, users)
             self._keep_names(X)
         if covers is None:
-            pmfs, bounds, route = self._release(crowd, account, tuple(map(len, labels)))
+            pmfs, bounds, route = self._release(people, account, tuple(map(len, labels)))
         else:
-            pmfs, bounds, route = self._choose(crowd, account, covers)
+            pmfs, bounds, route = self._choose(people, account, covers)
         self.guarantee_ = self._promise(account)
         self.categories_, self.pmfs_, self.algorithm_ = labels, pmfs, route
         stated = min(1.0, sum(bounds))
@@ -236,12 +236,12 @@ class ProductDistribution(UserDistribution):
             ) from None
 
     def _choose(
-        self, crowd: Crowd, account: Account, covers: tuple[SimplexGrid, ...]
+        self, people: People, account: Account, covers: tuple[SimplexGrid, ...]
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
         """Choose the distribution of each column from its cover, with as much epsilon each."""
         epsilon = float_down(account.left / len(covers))
         known: dict[str, Any] = {"clip": Clip(0.5), "epsilon": epsilon, "account": account}
-        chosen = [choose_member(crowd, cover, **known) for cover in covers]
+        chosen = [choose_member(people, cover, **known) for cover in covers]
         pmfs = tuple(
             cover.probabilities(index) for cover, index in zip(covers, chosen, strict=True)
         )
@@ -249,12 +249,11 @@ class ProductDistribution(UserDistribution):
         return pmfs, [1.0], Route(name="cover", reason=f"you asked for it; of {members} members.")
 
     def _release(
-        self, crowd: Crowd, account: Account, sizes: tuple[int, ...]
+        self, people: People, account: Account, sizes: tuple[int, ...]
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
-        pays = self._radius_pays(crowd.n_users * len(sizes), sum(sizes))
+        pays = self._radius_pays(people.size_bound * len(sizes), sum(sizes))
         if pays is not None:
-            return self._around_a_centre(crowd, account, sizes, pays)
-        people = People(crowd, self.relation)
+            return self._around_a_centre(people, account, sizes, pays)
         gaussian, route = self._way(account, len(sizes))
         replaces = self.relation is Relation.REPLACE
         total, wrong = float(max(1, people.size_bound)), 0.0
@@ -304,15 +303,15 @@ class ProductDistribution(UserDistribution):
         return None
 
     def _around_a_centre(
-        self, crowd: Crowd, account: Account, sizes: tuple[int, ...], reason: str
+        self, people: People, account: Account, sizes: tuple[int, ...], reason: str
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
         """Release the mean of all columns' shares, one row per user, with a private radius."""
         coders = tuple(CategoryCodes(k, column=j) for j, k in enumerate(sizes))
-        rows = crowd.derive(ShareRows(coders, sizes), keep=True)
+        rows = people.derive(ShareRows(coders, sizes), keep=True)
         even = np.concatenate([np.full(k, 1.0 / k) for k in sizes])
         # No shares of a column are farther from even ones than a single category is.
         bound = Ball(1.0001 * math.sqrt(sum(1.0 - 1.0 / k for k in sizes)), centre=even)
-        users = PeopleVectors.of(People(rows, account.relation), UserData.user_means, bound)
+        users = PeopleVectors.of(rows, UserData.user_means, bound)
         found = gaussian_run(account, users, bound).adapt()
         shares = found.mean + bound.centre
         pmfs = tuple(nearest_distribution(shares[part])[0] for part in Simplices(sizes).parts)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.moves import Limit
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
@@ -89,16 +90,34 @@ class Clip:
         A term is between -m (1 - P(W)) and m P(W) before it is clipped, so at most m apart.
         """
         width = 2 * self.limit(unit)
-        if self.records is None:
-            return width
+        return width if self.records is None else min(width, self._widest(self.records) * unit)
+
+    def _widest(self, records: int) -> int:
+        """Return the largest product of a user's number of records and weight."""
         if not self.own_scale:
-            widest = self.records
-        elif self.records <= 2**16:
-            counts = np.arange(1, self.records + 1)
-            widest = int((counts * self.weights(counts)).max())
-        else:  # m w <= sqrt(m) / unit of w + m / 2, as w is rounded
-            widest = WEIGHT_UNIT * (math.isqrt(self.records) + 1) + self.records
-        return min(width, widest * unit)
+            return records
+        if records <= 2**16:
+            counts = np.arange(1, records + 1)
+            return int((counts * self.weights(counts)).max())
+        # m w <= sqrt(m) / unit of w + m / 2, as w is rounded
+        return WEIGHT_UNIT * (math.isqrt(records) + 1) + records
+
+    def limits(self, unit: int, promised: Integers) -> tuple[Limit, Limit]:
+        """Return the smallest and the largest term, of all duels or of each.
+
+        ``promised`` is the mass of each duel's set: of at most m records no more are missing to it
+        than it promises, and no more are too many than it promises others.
+
+        >>> Clip.none(2).limits(4, np.array([1, 3]))
+        (array([-6, -2]), array([2, 6]))
+        """
+        limit = self.limit(unit)
+        if self.records is None:
+            return -limit, limit
+        # More than ``limit`` is cut off anyway; so much fits into 64 bits.
+        widest = min(self._widest(self.records), limit)
+        low, high = widest * (promised - unit), widest * promised
+        return np.maximum(low, -limit), np.minimum(high, limit)
 
     def sensitivity(self, unit: int, relation: Relation) -> int:
         """Return how far one user can move the worst duel of any member."""
@@ -132,6 +151,11 @@ class Votes:
 
     def __post_init__(self) -> None:
         _validate.probability(mixed=self.mixed)
+
+    def limits(self, unit: int, promised: Integers) -> tuple[Limit, Limit]:
+        """Return the smallest and the largest vote in any duel."""
+        del unit, promised
+        return -1, 1
 
     def sensitivity(self, unit: int, relation: Relation) -> int:
         """Return how far one user can move the worst duel of any member."""

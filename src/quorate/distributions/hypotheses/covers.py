@@ -24,7 +24,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,8 +37,10 @@ from quorate.distributions.hypotheses.families import (
     MAX_MEMBERS,
     Family,
     GaussianFamily,
+    Said,
     capped,
     counts_at,
+    in_blocks,
     largest_remainders,
 )
 from quorate.exceptions import ParameterError
@@ -63,9 +65,6 @@ MAX_POINTS = 2_000_000
 
 MAX_CATEGORIES = 12
 """A user's records are counted in all sets of categories, of which there are 2^k."""
-
-# Users whose terms are held at once.
-_USERS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,33 +141,39 @@ class SimplexGrid(Family):
         points = np.arange(self.categories) if self.points is None else self.points
         return np.asarray(points, dtype=np.float64)
 
-    def tally(self, users: UserData, clip: Clip) -> Integers:
-        """Add up the clipped terms of some users, for every set W and every P(W)."""
-        shape = (2**self.categories, self.steps + 1)
-        table = np.zeros(shape, dtype=np.int64)
-        limit = clip.limit(self.unit)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Every set W that is neither empty nor everything, and every P(W)."""
+        return 2**self.categories - 2, self.steps + 1
+
+    @property
+    def promised(self) -> Integers:
+        """P(W) in steps."""
+        return np.broadcast_to(np.arange(self.steps + 1), self.shape)
+
+    @cached_property
+    def _sets(self) -> list[list[int]]:
+        """The categories of each set W."""
+        numbers = range(1, 2**self.categories - 1)
+        return [[z for z in range(self.categories) if members >> z & 1] for members in numbers]
+
+    def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
+        """Yield what users say about one set W after the other."""
         promised = np.arange(self.steps + 1)
-        for start in range(0, users.n_users, _USERS_AT_ONCE):
-            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
+        for some in in_blocks(users):
             counts = capped(counts_at(some, self._values, self.column), clip.records)
             held = counts.sum(axis=1)
             weights = clip.weights(held)[:, None]
-            for members in range(1, shape[0] - 1):
-                chosen = [z for z in range(self.categories) if members >> z & 1]
+            for place, chosen in enumerate(self._sets):
                 inside = counts[:, chosen].sum(axis=1)
-                terms = weights * (held[:, None] * promised - self.steps * inside[:, None])
-                table[members] += np.clip(terms, -limit, limit).sum(axis=0)
-        return table
+                yield place, weights * (held[:, None] * promised - self.steps * inside[:, None])
 
-    def worst(self, tally: Integers) -> Integers:
-        """Return the largest duel of every member."""
-        worst = np.full(self.size, np.iinfo(np.int64).min)
-        for members in range(1, 2**self.categories - 1):
-            chosen = [z for z in range(self.categories) if members >> z & 1]
+    def duels(self) -> Iterator[Integers]:
+        """Yield the duel of each member about one set W after the other, if it meets that set."""
+        for place, chosen in enumerate(self._sets):
             parts = self.masses[:, chosen]
-            duels = tally[members][parts.sum(axis=1)]
-            np.maximum(worst, duels, out=worst, where=(parts > 0).all(axis=1))
-        return worst
+            duel = place * (self.steps + 1) + parts.sum(axis=1)
+            yield np.where((parts > 0).all(axis=1), duel, -1)
 
     def nearest(self, pmf: ArrayLike) -> int:
         """Return the member that largest remainders give; within categories / (4 steps)."""

@@ -7,7 +7,7 @@ duel: a member near the truth loses none by much (Ghazi et al., Theorem 37 and 4
 
 All numbers are integers: masses are rounded to a public grid, so a user's term is a function of
 that user's records to the last bit, and a matrix product of integers below 2^53 is exact in any
-order.
+order. Terms are cut and added up by the core: :class:`DuelTable` is the question.
 
 References
 ----------
@@ -19,13 +19,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import EllipsisType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quorate.core.moves import Limit
+from quorate.core.sealed import Sealed
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState, public_generator
@@ -35,6 +39,7 @@ __all__ = [
     "MAX_MEMBERS",
     "DensityFamily",
     "DiscreteFamily",
+    "DuelTable",
     "Family",
     "GaussianFamily",
     "PairwiseFamily",
@@ -42,6 +47,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+# Which row of the table, or all of it, and one row a user of what is said there.
+Said = tuple[int | EllipsisType, NDArray[Any]]
 
 MAX_MEMBERS = 4096
 """More members than this are refused: the table of all duels would pass 128 MB."""
@@ -62,8 +69,8 @@ _CELLS_AT_ONCE = 2**21
 class Family(ABC):
     """A finite family of densities.
 
-    A family adds up what users say in :meth:`tally` (integers, one part at a time), and reads from
-    the sum how bad each member is in :meth:`worst`.
+    What users say in duels between members stands in a table of a public shape. The core cuts each
+    user's number to the limits of a clip and adds them up; a member is as bad as its worst duel.
     """
 
     @property
@@ -81,13 +88,23 @@ class Family(ABC):
     def unit(self) -> int:
         """Masses are multiples of its reciprocal."""
 
+    @property
     @abstractmethod
-    def tally(self, users: UserData, clip: Clip) -> Integers:
-        """Add up the clipped terms of some users."""
+    def shape(self) -> tuple[int, int]:
+        """The shape of the table of duels; a family refuses here to have too many."""
+
+    @property
+    @abstractmethod
+    def promised(self) -> Integers:
+        """The mass, in units, that the first member gives to the set of each duel."""
 
     @abstractmethod
-    def worst(self, tally: Integers) -> Integers:
-        """Return the largest duel of every member."""
+    def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
+        """Yield what users say: a row of the table, or all of it, and their terms, unclipped."""
+
+    @abstractmethod
+    def duels(self) -> Iterator[Integers]:
+        """Yield one duel of each member, by its place in the table, or -1, until all were named."""
 
     @abstractmethod
     def log_density(self, X: ArrayLike, index: int) -> Floats:
@@ -98,46 +115,86 @@ class Family(ABC):
         """Draw records from one member."""
 
 
+@dataclass(frozen=True, eq=False)
+class DuelTable:
+    """What users say in the duels of a family: a judgement for ``people.scores``.
+
+    >>> from quorate.core.people import People
+    >>> from quorate.guarantees import Relation
+    >>> people = People(UserData.from_arrays([[0.0]], users=[7]), Relation.REPLACE)
+    >>> table = DuelTable(DiscreteFamily([[0.1, 0.9], [0.9, 0.1]]), Clip(0.5))
+    >>> table.worst(people.scores(table))
+    Sealed(shape=(2,), one user moves a coordinate by at most 4.29497e+09)
+    """
+
+    family: Family
+    clip: Clip | Votes
+    batched: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _ = self.shape  # refused before anybody is asked
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the family's table."""
+        return self.family.shape
+
+    @cached_property
+    def _limits(self) -> tuple[Limit, Limit]:
+        return self.clip.limits(self.family.unit, self.family.promised)
+
+    @property
+    def low(self) -> Limit:
+        """The smallest term."""
+        return self._limits[0]
+
+    @property
+    def high(self) -> Limit:
+        """The largest term."""
+        return self._limits[1]
+
+    def __call__(self, users: UserData) -> Iterator[Said]:
+        """Yield what these users say."""
+        if isinstance(self.clip, Clip):
+            return self.family.terms(users, self.clip)
+        if not isinstance(self.family, PairwiseFamily):
+            raise ParameterError("Votes need a family with a table of all duels.")
+        return self.family.votes(users, self.clip)
+
+    def worst(self, table: Sealed) -> Sealed:
+        """Return the largest duel of every member."""
+        return table.largest_of(self.family.duels(), self.family.size)
+
+
 class PairwiseFamily(Family):
     """A family whose duels are all held in a table: rows against columns."""
 
-    def tally(self, users: UserData, clip: Clip | Votes) -> Integers:
-        """Add up the clipped terms or votes of some users, for all pairs of members."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A row and a column for each member."""
         if self.size > MAX_MEMBERS:
             raise ParameterError(
                 f"Expected at most {MAX_MEMBERS} members for a table of duels, got {self.size}."
             )
-        table = np.zeros((self.size, self.size), dtype=np.int64)
-        if isinstance(clip, Votes):
-            self._add_votes(users, clip, table)
-        else:
-            self._add_duels(users, clip, table)
-        return table
+        return self.size, self.size
 
-    def _add_votes(self, users: UserData, votes: Votes, table: Integers) -> None:
-        """Add one vote per user to every duel: 1 against the row's member, for the column's."""
-        for start in range(0, users.n_users, _USERS_AT_ONCE):
-            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
+    def votes(self, users: UserData, votes: Votes) -> Iterator[Said]:
+        """Yield one vote per user in every duel: 1 against the row's member, for the column's."""
+        for some in in_blocks(users):
             marks = self._marks(some, votes)
             for member in range(self.size):
                 mine = marks[:, member, None]
-                table[member] += (marks > mine).sum(axis=0) - (marks < mine).sum(axis=0)
+                yield member, (marks > mine).astype(np.int8) - (marks < mine)
 
     @abstractmethod
     def _marks(self, users: UserData, votes: Votes) -> Floats:
         """Return how likely each user's records are under each member: integers below 2**53."""
 
-    @abstractmethod
-    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
-        """Add the clipped terms of some users to the table."""
-
-    def worst(self, tally: Integers) -> Integers:
-        """Return the largest duel of every member with another one."""
-        if self.size == 1:
-            return np.zeros(1, dtype=np.int64)
-        others = tally.copy()
-        np.fill_diagonal(others, np.iinfo(np.int64).min)
-        return np.asarray(others.max(axis=1))
+    def duels(self) -> Iterator[Integers]:
+        """Yield one opponent of each member after the other; nobody is the own opponent."""
+        members = np.arange(self.size)
+        for step in range(1, self.size):
+            yield members * self.size + (members + step) % self.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,29 +264,36 @@ class DiscreteFamily(PairwiseFamily):
         # Each product is an integer below 2**53, in any order of addition.
         return np.asarray(capped(self.counts(users), _MOST_RECORDS).astype(np.float64) @ marks)
 
-    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
-        for start in range(0, users.n_users, _USERS_AT_ONCE):
-            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
-            self._add_some(capped(self.counts(some), clip.records), clip, table)
+    @property
+    def promised(self) -> Integers:
+        """The mass, in units, that the row's member gives to where it is above the column's."""
+        table = np.empty(self.shape, dtype=np.int64)
+        for member, inside in self._better():
+            table[member] = self.masses[member] @ inside.astype(np.int64)
+        return table
 
-    def _add_some(self, counts: Integers, clip: Clip, table: Integers) -> None:
-        """Take one member after the other: one small matrix product of integers each."""
-        held = counts.sum(axis=1)
-        weights = clip.weights(held)
-        limit = float(clip.limit(self.unit))
-        # w (m P(z) - c_z), which the Scheffe set then adds up: below 2**53 in all.
-        found = (weights[:, None] * counts * MASS_UNIT).astype(np.float64)
-        promised = (weights * held).astype(np.float64)[:, None]
+    def _better(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Yield for each member where it is above the others: (points, members)."""
         columns = np.ascontiguousarray(self.masses.T, dtype=np.int32)
-        better, inside = np.empty(columns.shape, dtype=np.bool_), np.empty(columns.shape)
-        terms = np.empty((len(counts), self.size))
-        for member, masses in enumerate(self.masses):
-            np.greater(columns[:, member, None], columns, out=better)
-            np.copyto(inside, better)
-            np.matmul(promised * masses - found, inside, out=terms)
-            np.clip(terms, -limit, limit, out=terms)
-            # Integers, and their sum is below 2**53.
-            table[member] += terms.sum(axis=0).astype(np.int64)
+        for member in range(self.size):
+            yield member, columns[:, member, None] > columns
+
+    def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
+        """Yield one member's row after the other: one small matrix product of integers each."""
+        for some in in_blocks(users):
+            counts = capped(self.counts(some), clip.records)
+            held = counts.sum(axis=1)
+            weights = clip.weights(held)
+            # w (m P(z) - c_z), which the Scheffe set then adds up: below 2**53 in all.
+            found = (weights[:, None] * counts * MASS_UNIT).astype(np.float64)
+            promised = (weights * held).astype(np.float64)[:, None]
+            inside, terms = np.empty(self.masses.T.shape), np.empty((len(counts), self.size))
+            for member, better in self._better():
+                np.copyto(inside, better)
+                yield (
+                    member,
+                    np.matmul(promised * self.masses[member] - found, inside, out=terms),
+                )
 
     def log_density(self, X: ArrayLike, index: int) -> Floats:
         """Return the log mass of one member at each record; -inf outside of the points."""
@@ -268,24 +332,26 @@ class DensityFamily(PairwiseFamily):
     def _heights(self, X: Floats) -> Floats:
         """Return the log densities of all members at some records: (records, members)."""
 
+    @property
+    def promised(self) -> Integers:
+        """P(W) for all pairs in units."""
+        return np.rint(self.scheffe * MASS_UNIT).astype(np.int64)
+
     def _inside(self, X: Floats) -> Integers:
         """Count the records in the Scheffe set of every pair."""
         return self._compared(X)
 
-    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
+    def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
         """Compare the densities at every record, one user after the other."""
         if clip.records is not None:
             users = users.cap(records=clip.records, random_state=0)
-        held = users.record_counts()
-        weights, limit = clip.weights(held), clip.limit(self.unit)
-        promised = np.rint(self.scheffe * MASS_UNIT).astype(np.int64)
-        ends = np.cumsum(held)
-        for weight, m, end in zip(weights, held, ends, strict=True):
+        held, promised = users.record_counts(), self.promised
+        for weight, m, end in zip(clip.weights(held), held, np.cumsum(held), strict=True):
             inside = self._inside(users.X[end - m : end])
             inside *= -MASS_UNIT
             inside += m * promised
             inside *= weight
-            table += np.clip(inside, -limit, limit, out=inside)
+            yield ..., inside[None]
 
     def _marks(self, users: UserData, votes: Votes) -> Floats:
         held = users.record_counts()
@@ -443,6 +509,12 @@ def _scheffe_on_a_line(means: Floats, scales: Floats, rows: slice) -> Floats:
     inside = np.where(a < 0, between, 1 - between)
     same = (a == 0) & (b == 0)
     return np.asarray(np.where(same, 0.0, np.where(a == 0, half, inside)))
+
+
+def in_blocks(users: UserData) -> Iterator[UserData]:
+    """Yield a few users at a time."""
+    for start in range(0, users.n_users, _USERS_AT_ONCE):
+        yield users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
 
 
 def largest_remainders(shares: Floats, whole: int) -> Integers:

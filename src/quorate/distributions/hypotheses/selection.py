@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.distributions.hypotheses.clip import Clip, Votes
-from quorate.distributions.hypotheses.families import Family, PairwiseFamily
+from quorate.distributions.hypotheses.families import DuelTable, Family, PairwiseFamily
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
@@ -23,7 +23,7 @@ __all__ = ["HypothesisSelector", "choose_member"]
 
 
 def choose_member(
-    crowd: Crowd,
+    people: People,
     family: Family,
     *,
     clip: Clip | Votes,
@@ -32,15 +32,16 @@ def choose_member(
 ) -> int:
     """Return the number of the member with the best worst duel: one purely private choice.
 
-    Privacy: a user's term in a duel is an integer in [-T, T] for T = ``clip.limit(...)``, whatever
-    the records are, and a function of these records alone. The sum over users moves by at most
-    2 T when a user is replaced and by T when one comes or goes, and so does the largest of several
-    sums: that is ``clip.sensitivity(...)``, and the choice costs ``epsilon``.
+    Privacy: the core cuts a user's term in a duel to [-T, T] for T = ``clip.limit(...)``, or to
+    less, whatever the records are. The sum over users moves by at most 2 T when a user is replaced
+    and by T when one comes or goes, and so does the largest of several sums: that is
+    ``clip.sensitivity(...)``, and the choice costs ``epsilon``.
 
     >>> from quorate.accounting.account import Account
     >>> from quorate.distributions.hypotheses.families import DiscreteFamily
     >>> from quorate.users import UserData
-    >>> people = UserData.from_arrays([[0.0]] * 400, users=np.arange(400))
+    >>> data = UserData.from_arrays([[0.0]] * 400, users=np.arange(400))
+    >>> people = People(data, Relation.REPLACE)
     >>> known = {"clip": Clip(0.5), "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
     >>> choose_member(people, DiscreteFamily([[0.1, 0.9], [0.9, 0.1]]), **known)
     1
@@ -51,8 +52,8 @@ def choose_member(
         sensitivity=clip.sensitivity(family.unit, account.relation),
         relation=account.relation,
     )
-    tally = crowd.add_up(partial(_tally, family=family, clip=clip), whole=True)
-    return chooser.release(-family.worst(tally), account=account)
+    table = DuelTable(family, clip)
+    return chooser.release(-table.worst(people.scores(table)), account=account)
 
 
 class HypothesisSelector(UserEstimator):
@@ -159,11 +160,12 @@ class HypothesisSelector(UserEstimator):
         """Choose by records grouped by user: ``(X, users=...)`` or a ``UserData``."""
         del y
         clip = self._checked_clip()
+        _ = self.family.shape  # too many members are refused before the charge
         self._check_features(_columns(X))
         account = self._charge(X, None, users)
-        data = self._crowd(X, None, users)
-        self._check_features(data.n_features)
-        index = choose_member(data, self.family, clip=clip, epsilon=self.epsilon, account=account)
+        people = self._population(X, None, users)
+        self._check_features(people.n_features)
+        index = choose_member(people, self.family, clip=clip, epsilon=self.epsilon, account=account)
         self.guarantee_ = self._promise(account)
         self.index_ = index
         self.algorithm_ = Route(
@@ -210,7 +212,3 @@ def _columns(X: Any) -> int | None:
         return len(X[0]) if X and isinstance(X[0], list | tuple) else None
     shape: tuple[int, ...] = getattr(X, "shape", ())
     return shape[1] if len(shape) == 2 else None
-
-
-def _tally(users: Any, *, family: Family, clip: Any) -> NDArray[np.int64]:
-    return family.tally(users, clip)

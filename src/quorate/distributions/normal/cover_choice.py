@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.distributions.hypotheses.covers import gaussian_cover, gaussian_mean_cover
 from quorate.distributions.hypotheses.families import MAX_MEMBERS, GaussianFamily
@@ -28,7 +29,6 @@ from quorate.distributions.hypotheses.planes import PlaneFamily, plane_cover
 from quorate.distributions.hypotheses.selection import choose_member
 from quorate.exceptions import ParameterError
 from quorate.grid import Bound
-from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
 __all__ = ["NormalCover", "StandardRecords"]
@@ -119,7 +119,7 @@ class NormalCover:
             raise ParameterError(_refusal(d, radius, ratio, error)) from None
         return cls(family=family, root=root, centre=np.asarray(bound.centre, dtype=np.float64))
 
-    def choose(self, crowd: Crowd, *, epsilon: float, account: Account) -> tuple[Floats, Floats]:
+    def choose(self, people: People, *, epsilon: float, account: Account) -> tuple[Floats, Floats]:
         """Return mean and covariance of the chosen member: one choice that costs ``epsilon``.
 
         Privacy: a record in public units is a function of that record alone, and
@@ -130,7 +130,7 @@ class NormalCover:
         change = StandardRecords(
             tuple(map(tuple, inverse.tolist())), tuple(self.centre.reshape(-1).tolist())
         )
-        rows = crowd.derive(change, keep=True)
+        rows = people.derive(change, keep=True)
         index = choose_member(rows, self.family, clip=Clip(0.5), epsilon=epsilon, account=account)
         mean, spread = _member(self.family, index)
         covariance = self.root @ spread @ self.root.T

@@ -22,6 +22,7 @@ from quorate.distributions.normal.rows import (
     WhitenedMeans,
     WithinCovariances,
     matrix_of,
+    own_row,
     vector_of,
 )
 from quorate.distributions.numeric.cdf import as_edges_column
@@ -39,7 +40,6 @@ from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, declared_bound, for_squares, half_widths
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 
 __all__ = ["GaussianDistribution", "cover_step", "decide_mean"]
 
@@ -232,14 +232,14 @@ class GaussianDistribution(UserDistribution):
         if self._by_cover:
             return self._fit_cover(X, users, bound, known)
         account = self._charge(X, None, users, reserve=core_reserve(self.delta, self.relation))
-        data = self._crowd(X, None, users)
-        bound = for_squares(as_bound(self.bounds, data.n_features))
-        if known is not None and len(known) != data.n_features:
+        people = self._population(X, None, users)
+        bound = for_squares(as_bound(self.bounds, people.n_features))
+        if known is not None and len(known) != people.n_features:
             raise SchemaError(
-                f"Expected a covariance of {data.n_features} features, got {len(known)}."
+                f"Expected a covariance of {people.n_features} features, got {len(known)}."
             )
         covariance, relative, share = known, 0.0, Fraction(1)
-        route = self._route(data, 1.0 if covariance is not None else float(_MEAN_SHARE))
+        route = self._route(people, 1.0 if covariance is not None else float(_MEAN_SHARE))
         by_medians = route.name == "medians"
         if covariance is None:
             share = _MEAN_SHARE
@@ -247,8 +247,8 @@ class GaussianDistribution(UserDistribution):
                 # Medians are pure: what they cost is kept apart from the noise of the covariance.
                 account.set_aside(share * account.epsilon)
             rest = account.part(1 if by_medians else 1 - share)
-            covariance, relative = self._within(data, bound, rest)
-        mean, distance, route = self._centre(data, bound, covariance, account, share, route=route)
+            covariance, relative = self._within(people, bound, rest)
+        mean, distance, route = self._centre(people, bound, covariance, account, share, route=route)
         self.guarantee_ = self._promise(account)
         self.mean_, self.covariance_ = mean, covariance
         self.algorithm_ = route
@@ -271,12 +271,12 @@ class GaussianDistribution(UserDistribution):
         told = {"error": float(self.error), "covariance": known, "deviations": deviations}
         cover = NormalCover.of(bound, **told)  # type: ignore[arg-type]
         account = self._charge(X, None, users)
-        data = self._crowd(X, None, users)
-        if data.n_features != bound.dimension:
+        people = self._population(X, None, users)
+        if people.n_features != bound.dimension:
             raise SchemaError(
-                f"Expected bounds of {data.n_features} features, got {bound.dimension}."
+                f"Expected bounds of {people.n_features} features, got {bound.dimension}."
             )
-        found = cover.choose(data, epsilon=float_down(account.left), account=account)
+        found = cover.choose(people, epsilon=float_down(account.left), account=account)
         self.guarantee_ = self._promise(account)
         self.mean_, self.covariance_ = found
         asked = self.algorithm == "cover"
@@ -316,13 +316,13 @@ class GaussianDistribution(UserDistribution):
         return matrix
 
     def _within(
-        self, data: Crowd, bound: Bound, account: Account
+        self, people: People, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], float]:
         """Release the covariance within users; return it and the bound of its relative error."""
         low, high = as_deviations(self.deviations)
         lower, upper = _limits(bound)
-        rows = data.derive(WithinCovariances(lower, upper), keep=True)
-        d = data.n_features
+        rows = people.derive(WithinCovariances(lower, upper), keep=True)
+        d = people.n_features
         ball = Ball(4.0 * high**2 * math.sqrt(d), centre=vector_of(0.5 * high**2 * np.eye(d)))
         found = _mean_of(rows, ball, account)
         values, vectors = np.linalg.eigh(matrix_of(found.mean + ball.centre, d))
@@ -332,7 +332,7 @@ class GaussianDistribution(UserDistribution):
 
     def _centre(
         self,
-        data: Crowd,
+        people: People,
         bound: Bound,
         covariance: NDArray[np.float64],
         account: Account,
@@ -349,7 +349,7 @@ class GaussianDistribution(UserDistribution):
         # Whitened coordinates are offsets from the middle of the range, up to rounding.
         reach = 1.001 * half + 1.0
         centre = whitening @ middle
-        rows = data.derive(
+        rows = people.derive(
             WhitenedMeans(tuple(map(tuple, whitening.tolist())), lower, upper), keep=True
         )
         if route.name == "medians":
@@ -365,34 +365,34 @@ class GaussianDistribution(UserDistribution):
             route = replace(route, reason=f"{route.reason} {released.route}")
         return root @ found, distance, route
 
-    def _route(self, data: Crowd, share: float) -> Route:
+    def _route(self, people: People, share: float) -> Route:
         if self.algorithm != "auto":
             return Route(name=self.algorithm, reason="you asked for it.")
         return decide_mean(
-            users=data.n_users,
+            users=people.size_bound,
             epsilon=share * float(self.epsilon),
             delta=float(self.delta),
             relation=self.relation,
-            dimension=data.n_features,
+            dimension=people.n_features,
             known=self.covariance is not None,
         )
 
     def _medians(
         self,
-        rows: Crowd,
+        rows: People,
         centre: NDArray[np.float64],
         reach: NDArray[np.float64],
         account: Account,
     ) -> tuple[NDArray[np.float64], float, float]:
         """Return medians, how far off they are, and the coarsest step."""
-        values = np.concatenate([part.X for part in rows.map(_itself)])
+        values = rows.each(own_row).present()
         d = reach.size
         epsilon = float_down(account.epsilon / d)
         found, off, steps = np.empty(d), np.empty(d), np.full(d, _RESOLUTION)
         for j in range(d):
             if self.relation is Relation.REPLACE:
                 width = 2.0 * float(reach[j])
-                steps[j] = cover_step(users=rows.n_users, epsilon=epsilon, width=width)
+                steps[j] = cover_step(users=rows.size_bound, epsilon=epsilon, width=width)
             mechanism = FloatQuantile(
                 lower=float(centre[j] - reach[j]),
                 upper=float(centre[j] + reach[j]),
@@ -400,11 +400,11 @@ class GaussianDistribution(UserDistribution):
                 epsilon=epsilon,
                 relation=self.relation,
             )
-            found[j] = mechanism.release(np.ascontiguousarray(values[:, j]), account=account)
+            found[j] = mechanism.release(values.column(j), account=account)
             off[j] = 2.0 * reach[j]
             if self.relation is Relation.REPLACE:
                 # The mean of several records spreads less than one record does.
-                rank = mechanism.error_bound(0.05 / d) / max(1, rows.n_users)
+                rank = mechanism.error_bound(0.05 / d) / max(1, rows.size_bound)
                 rounding = 0.5 * steps[j] if steps[j] > _RESOLUTION else 0.0
                 off[j] = min(off[j], _deviations_of(rank) + rounding)
         return found, float(np.linalg.norm(off)), float(steps.max())
@@ -486,13 +486,9 @@ def _deviations_of(rank: float) -> float:
     return float(ndtri(0.5 + rank)) if rank < 0.5 else math.inf
 
 
-def _itself(part: Any) -> Any:
-    return part
-
-
-def _mean_of(rows: Crowd, bound: Bound, account: Account) -> MeanRelease:
+def _mean_of(rows: People, bound: Bound, account: Account) -> MeanRelease:
     """Release a mean of one row a user by the best route, as an offset from the bound's centre."""
-    users = PeopleVectors.of(People(rows, account.relation), UserData.user_means, bound)
+    users = PeopleVectors.of(rows, UserData.user_means, bound)
     if account.declared.delta == 0:
         return QuantileRun(users=users, half_widths=half_widths(bound), account=account).adapt()
     return gaussian_run(account, users, bound).adapt()

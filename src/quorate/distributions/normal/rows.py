@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from quorate.distributions.shares import one_each
 from quorate.users.data import UserData
 
-__all__ = ["WhitenedMeans", "WithinCovariances", "matrix_of", "vector_of"]
+__all__ = ["WhitenedMeans", "WithinCovariances", "matrix_of", "own_row", "vector_of"]
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -37,6 +37,17 @@ def matrix_of(vector: NDArray[np.float64], dimension: int) -> NDArray[np.float64
     matrix = np.zeros((dimension, dimension))
     matrix[rows, columns] = vector / np.where(rows == columns, 1.0, math.sqrt(2.0))
     return np.asarray(matrix + np.triu(matrix, 1).T).round(12)
+
+
+def own_row(part: UserData) -> NDArray[np.float64]:
+    """Return the one row of each user, NaN for those without.
+
+    >>> own_row(UserData([[7.0]], offsets=[0, 0, 1])).tolist()
+    [[nan], [7.0]]
+    """
+    rows = np.full((part.n_users, part.n_features), np.nan)
+    rows[part.record_counts() > 0] = part.X
+    return rows
 
 
 @dataclass(frozen=True)

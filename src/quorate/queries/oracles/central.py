@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.exceptions import QueriesExhaustedError
 from quorate.grid import Box, Grid
 from quorate.guarantees import Relation
@@ -81,7 +82,7 @@ class CentralOracle(QueryOracle):
 
     Parameters
     ----------
-    users : Crowd
+    users : People, or a crowd
     max_queries : int
         Into how many parts the budget is cut; public.
     account : Account
@@ -101,19 +102,22 @@ class CentralOracle(QueryOracle):
     """
 
     def __init__(
-        self, users: Crowd, *, max_queries: int, account: Account, tried: bool = True
+        self, users: People | Crowd, *, max_queries: int, account: Account, tried: bool = True
     ) -> None:
         super().__init__(users.n_features if tried else None)
         _validate.positive_integer(max_queries=max_queries)
         self.max_queries = max_queries
-        self._users = users
+        self._people = people = (
+            users if isinstance(users, People) else People(users, account.relation)
+        )
         self._account = account
         self._share = Fraction(1, max_queries)
-        self._count = float(users.n_users)
         self._counter: NoisyCount | GaussianSum | None = None
         if account.relation is Relation.ADD_REMOVE:
             self._share *= 1 - count_share(max_queries)
             self._count = self._noisy_count()
+        else:
+            self._count = float(people.n_users)
         self.standard_errors: list[float] = []
         self._sums: list[tuple[GaussianSum | CubeSum, float]] = []
 
@@ -123,11 +127,11 @@ class CentralOracle(QueryOracle):
         if self._account.square:
             grid = choose_grid(Box(np.zeros(1), np.ones(1), centre=np.zeros(1)), n_users=2**40)
             total = self._counter = self._gaussian(grid, part)
-            count = total.release_values(np.ones((self._users.n_users, 1)), count=0, account=part)
-            return max(1.0, float(count[0]))
+            steps = self._people.everybody() * round(1.0 / grid.step)
+            return max(1.0, float(total.release(steps, count=0, account=part)[0]))
         counter = NoisyCount(epsilon=float_down(part.left), relation=self._account.relation)
         self._counter = counter
-        return max(1.0, float(counter.release(self._users.n_users, account=part)))
+        return max(1.0, float(counter.release(self._people.everybody(), account=part)))
 
     def _gaussian(self, grid: Grid, part: Account) -> GaussianSum:
         multiplier = part.multiplier(part.square_left)
@@ -143,7 +147,7 @@ class CentralOracle(QueryOracle):
         values = QueryValues(queries)
         public = self._account.relation is Relation.REPLACE
         # Offsets from the middle of each range: the number of users does not enter the sums.
-        known = self._users.n_users if public else 2**40
+        known = self._people.n_users if public else 2**40
         grid = choose_grid(values.bound, n_users=known, max_steps=2**20)
         total: GaussianSum | CubeSum
         if self._account.square:
@@ -152,7 +156,7 @@ class CentralOracle(QueryOracle):
             total = CubeSum(
                 grid=grid, epsilon=float_down(part.left), relation=self._account.relation
             )
-        sums = total.release(self._users.total(values, grid), count=0, account=part)
+        sums = total.release(self._people.total(values, grid), count=0, account=part)
         means = np.clip(sums / max(self._count, 1.0), -1.0, 1.0)
         widths = np.array([query.width / 2 for query in queries])
         self.standard_errors += [
