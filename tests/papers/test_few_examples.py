@@ -27,6 +27,7 @@ from quorate.distributions.hypotheses.families import DiscreteFamily
 from quorate.distributions.hypotheses.selection import HypothesisSelector, choose_member
 from quorate.learners import ConceptLearner
 from quorate.noise import SeededNoise, use_noise
+from quorate.planning.limits import fano_users
 
 RULES = np.array([[0, 0], [0, 1], [1, 1]])
 EPSILON = 1.3
@@ -144,6 +145,28 @@ def test_two_samples_have_laws_within_the_calibrated_radius(n, epsilon, beta):
         if np.abs(laws[a] - laws[b]).max() > radius + 1e-12
     )
     assert far <= beta
+
+
+@pytest.mark.parametrize(
+    ("kl", "m", "epsilon", "term"),
+    [(0.02, 1, 0.5, "sampling"), (2e-4, 4, 1e-3, "privacy"), (0.5, 50, 0.01, "packing")],
+)
+def test_fano_has_three_terms_with_the_constants_of_its_source(kl, m, epsilon, term):
+    """F9: W distributions of m records each, KL at most m kl, TV at most sqrt(m kl / 2).
+
+    Fano: failure >= 1 - (n m kl + ln 2) / ln W and >= 0.4 min(1, W e^(-10 eps n TV)). Packing: the
+    W - 1 other answers have chance e^(-eps n) (1 - beta) each, which is beta at the most.
+    """
+    log_w, beta = 200.0, 0.1
+    users = {
+        "sampling": ((1 - beta) * log_w - math.log(2)) / (m * kl),
+        "privacy": (log_w + math.log(0.4 / beta))
+        / (10 * epsilon * min(1.0, math.sqrt(m * kl / 2))),
+        "packing": (log_w + math.log((1 - beta) / beta)) / epsilon,
+    }
+    assert max(users, key=users.__getitem__) == term
+    found = fano_users(log_alternatives=log_w, divergence=kl, records=m, epsilon=epsilon, beta=beta)
+    assert found == pytest.approx(users[term])
 
 
 class TestTheorem41:

@@ -7,7 +7,6 @@ import pytest
 
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
-from quorate.planning import plan
 from quorate.planning.first_order import FirstOrder, first_order_error
 
 KNOWN = {"records": 20, "epsilon": 1.0, "delta": 1e-6}
@@ -108,12 +107,3 @@ class TestBounds:
             FirstOrder(dimension=0)
         with pytest.raises(ParameterError):
             self.LOSS.excess("concave", steps=3, squared_noise=1.0)
-
-
-@pytest.mark.claim("U5: Theorem 4")
-@pytest.mark.parametrize(("task", "kinds"), [("linear", 3), ("logistic", 1), ("huber", 1)])
-def test_plans_of_models_quote_it(task, kinds):
-    answer = plan(task, epsilon=20.0, delta=1e-6, error=0.05, records=20)
-    quoted = [bound for bound in answer.sufficient if "Theorem 4 (" in bound.theorem]
-    assert len(quoted) == kinds
-    assert all(bound.users > answer.users_needed for bound in quoted)

@@ -60,7 +60,7 @@ class TestLaw:
     def test_marginals_are_the_weights(self):
         many = samples(2)
         keys = keys_of(many, range(1500), SoftmaxRule(CLASS, gamma=GAMMA))
-        for i in (0, 4, 8):
+        for i in range(len(many)):
             weights = np.exp(-GAMMA * np.array(errors(many[i])))
             share = np.bincount(keys[:, i], minlength=4) / 1500
             assert np.abs(share - weights / weights.sum()).max() < 0.06
