@@ -59,8 +59,11 @@ plt.loglog(BITS, local, "o-", label="no trusted server (Theorem 2)")
 plt.loglog(BITS, pure, "s-", label="trusted server, delta = 0 (Theorem 3)")
 plt.loglog(BITS, stable, "^-", label="trusted server, delta = 1e-6 (Theorem 1)")
 plt.title("Users needed if four of five agree, epsilon = 1", fontsize=10)
+plt.xticks(BITS, BITS)
+plt.minorticks_off()
 plt.xlabel("bits d of a hypothesis")
 plt.ylabel("users")
+plt.ylim(top=3e4)  # room for the legend
 plt.legend()
 plt.show()
 

@@ -65,6 +65,8 @@ for algorithm, label in scores.items():
     if algorithm == "any_mistake":
         plt.loglog(RECORDS, [kept[0] / m for m in RECORDS], "k--", label="1 / m")
 plt.title(f"Mean error of a cut-off among {SIZE}, {USERS} users, epsilon = 1", fontsize=10)
+plt.xticks(RECORDS, RECORDS)
+plt.minorticks_off()
 plt.xlabel("records m of a user")
 plt.ylabel("error")
 plt.legend()

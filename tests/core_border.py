@@ -16,7 +16,6 @@ KEYS = {
     "seal",
     "seal_rows",
     "seal_total",
-    "seal_votes",
     "opened",
     "opened_ballots",
     "opened_line",

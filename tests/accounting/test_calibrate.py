@@ -19,7 +19,6 @@ from quorate.accounting import (
     gdp_mu,
     price,
     split_epsilon,
-    split_mu,
 )
 from quorate.accounting.calibrate import calibrate
 from quorate.exceptions import NumericalFailure, ParameterError
@@ -93,26 +92,6 @@ class TestGaussianBudget:
 
 
 class TestSplitting:
-    @settings(max_examples=100)
-    @given(st.floats(1e-6, 1e3), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20))
-    def test_the_squares_stay_within_mu(self, mu, shares):
-        squares = sum(1 / Fraction(z) ** 2 for z in split_mu(mu, shares))
-        assert (1 - Fraction(1, 10**9)) * Fraction(mu) ** 2 <= squares <= Fraction(mu) ** 2
-
-    def test_the_shares_are_kept(self):
-        first, second = split_mu(1.0, [1.0, 4.0])
-        assert first / second == pytest.approx(2.0)
-
-    @settings(max_examples=50)
-    @given(
-        st.floats(0.01, 10),
-        st.floats(1e-10, 1e-2),
-        st.lists(st.floats(0.01, 10), min_size=1, max_size=12),
-    )
-    def test_a_split_budget_prices_back_to_at_most_the_budget(self, epsilon, delta, shares):
-        steps = split_mu(gdp_mu(epsilon, delta), shares)
-        assert price(Composed(tuple(map(Gaussian, steps))), delta=delta) <= epsilon
-
     @given(st.floats(1e-6, 1e3), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20))
     def test_pure_shares_never_exceed_the_whole(self, epsilon, shares):
         parts = split_epsilon(epsilon, shares)
@@ -126,19 +105,13 @@ class TestSplitting:
         assert price(Composed(tuple(map(Pure, split_epsilon(1.0, [1] * 10))))) <= 1.0
 
     @pytest.mark.parametrize("shares", [[], [0.0], [1.0, -1.0], [math.nan]])
-    @pytest.mark.parametrize("split", [split_mu, split_epsilon])
-    def test_shares_are_positive(self, split, shares):
+    def test_shares_are_positive(self, shares):
         with pytest.raises(ParameterError, match="share"):
-            split(1.0, shares)
+            split_epsilon(1.0, shares)
 
-    @pytest.mark.parametrize("split", [split_mu, split_epsilon])
-    def test_the_whole_is_positive(self, split):
+    def test_the_whole_is_positive(self):
         with pytest.raises(ParameterError):
-            split(0.0, [1.0])
-
-    def test_multipliers_beyond_floats_are_refused(self):
-        with pytest.raises(NumericalFailure, match="ordinary size"):
-            split_mu(1e308, [1.0, 1e-300])
+            split_epsilon(0.0, [1.0])
 
 
 class TestBisection:

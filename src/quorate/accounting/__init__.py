@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from quorate.accounting.calibrate import (
         gaussian_multiplier,
         split_epsilon,
-        split_mu,
     )
     from quorate.accounting.compose import delta_of, guarantee, price
     from quorate.accounting.costs import gdp_mu
@@ -49,7 +48,6 @@ __all__ = [
     "guarantee",
     "price",
     "split_epsilon",
-    "split_mu",
 ]
 
 _HOME = {
@@ -60,7 +58,6 @@ _HOME = {
     "guarantee": "compose",
     "price": "compose",
     "split_epsilon": "calibrate",
-    "split_mu": "calibrate",
 }
 
 

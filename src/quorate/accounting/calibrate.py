@@ -19,7 +19,7 @@ from quorate.accounting.gaussian_dp import total_mu
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Event, Relation
 
-__all__ = ["calibrate", "gaussian_multiplier", "split_epsilon", "split_mu"]
+__all__ = ["calibrate", "gaussian_multiplier", "split_epsilon"]
 
 
 def gaussian_multiplier(epsilon: float, delta: float, *, count: int = 1) -> float:
@@ -36,30 +36,15 @@ def gaussian_multiplier(epsilon: float, delta: float, *, count: int = 1) -> floa
     10.0
     """
     _validate.positive_integer(count=count)
-    [multiplier] = _multipliers(gdp_mu(epsilon, delta), [(Fraction(1), int(count))])
-    return multiplier
-
-
-def split_mu(mu: float, shares: Sequence[float]) -> tuple[float, ...]:
-    """Return noise multipliers of releases that together are ``mu``-GDP.
-
-    Release i gets the part ``shares[i] / sum(shares)`` of mu squared.
-
-    Parameters
-    ----------
-    mu : float
-        What all releases together may cost; see :func:`~quorate.accounting.costs.gdp_mu`.
-    shares : sequence of float
-        Positive; only their ratios matter.
-
-    Examples
-    --------
-    >>> [round(multiplier, 6) for multiplier in split_mu(0.5, [1, 3])]
-    [4.0, 2.309401]
-    """
-    _validate.positive(mu=mu)
-    total = _total_share(shares)
-    return _multipliers(mu, [(Fraction(share) / total, 1) for share in shares])
+    mu, slack = gdp_mu(epsilon, delta), 2.0**-48
+    while slack < 1:
+        multiplier = math.sqrt(count) / mu * (1 + slack)
+        if total_mu([(multiplier, int(count))]) <= mu:
+            return multiplier
+        slack *= 4
+    raise NumericalFailure(
+        f"Expected a budget of ordinary size, got mu={mu!r}: no multiplier can be represented."
+    )
 
 
 def split_epsilon(epsilon: float, shares: Sequence[float]) -> tuple[float, ...]:
@@ -159,19 +144,3 @@ def _total_share(shares: Sequence[float]) -> Fraction:
     for share in shares:
         _validate.positive(share=share)
     return sum((Fraction(share) for share in shares), Fraction(0))
-
-
-def _multipliers(mu: float, parts: Sequence[tuple[Fraction, int]]) -> tuple[float, ...]:
-    """Return multipliers; a part of mu squared is spread over as many releases as it counts."""
-    slack = 2.0**-48
-    while slack < 1:
-        multipliers = tuple(
-            math.sqrt(float(count / part)) / mu * (1 + slack) for part, count in parts
-        )
-        counts = [count for _, count in parts]
-        if total_mu(zip(multipliers, counts, strict=True)) <= mu:
-            return multipliers
-        slack *= 4
-    raise NumericalFailure(
-        f"Expected a mu of ordinary size, got mu={mu!r}: no multiplier can be represented."
-    )

@@ -69,8 +69,7 @@ _SHRINK = 2.0**-33
 def gdp_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu for which mu-GDP is (``epsilon``, ``delta``)-DP, rounded down.
 
-    Gaussian releases whose squared mu's sum to at most ``mu**2`` keep the budget; see
-    :func:`~quorate.accounting.calibrate.split_mu`.
+    Gaussian releases whose squared mu's sum to at most ``mu**2`` keep the budget.
 
     Parameters
     ----------

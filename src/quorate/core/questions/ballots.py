@@ -28,7 +28,6 @@ __all__ = [
     "ballots_of",
     "opened_ballots",
     "opened_votes",
-    "seal_votes",
 ]
 
 
@@ -118,11 +117,6 @@ class VotesOf:
 def ballots_of(keys: NDArray[Any], relation: Relation, among: object | None) -> Ballots:
     """Seal one key a user."""
     return Ballots(_KEY, keys, relation, among)
-
-
-def seal_votes(votes: Mapping[Any, int], moves: Moves, relation: Relation) -> SealedVotes:
-    """Seal votes whose moves the caller has proved."""
-    return SealedVotes(_KEY, votes, moves, relation, None)
 
 
 def opened_ballots(ballots: Ballots) -> NDArray[Any]:
