@@ -433,9 +433,10 @@ def readonly(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def remembered(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a function of numbers that keeps its answers, and refuses what it cannot keep itself.
+    """Return a function of numbers that caches its results.
 
-    A type that would be refused is not taken for the number that it equals.
+    Arguments of different types are cached apart, so a type that is refused stays refused even if
+    it equals a cached number.
     """
     kept = lru_cache(maxsize=1024, typed=True)(function)
 

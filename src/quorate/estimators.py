@@ -130,7 +130,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         self.mean_ = mean                         # nothing is set that was not promised
 
     Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``,
-    ``random_state``. A subclass without one of them has its default.
+    ``random_state``. Parameters that a subclass lacks have their defaults.
     """
 
     # Lets pipelines and searches pass ``users`` on without being asked to.
@@ -189,7 +189,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _caveat(self) -> str | None:
-        """Why the guarantee is only idealized, if it is; it follows from parameters."""
+        """Why the guarantee is only idealized, or None; it depends on parameters only."""
         return None
 
     @property
@@ -377,7 +377,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return coded_bounds(bounds, X.coding) if isinstance(X, CodedTable) else bounds
 
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
-        """Refuse what types and shapes show to be wrong."""
+        """Refuse wrong types and shapes."""
         name = type(self).__name__
         if isinstance(X, Crowd):
             if not (self._takes_crowds or isinstance(X, UserData)):

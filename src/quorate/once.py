@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
 
 
 def this_process() -> tuple[int, int]:
-    """Return what no other process returns that shares a history with this one.
+    """Return a token that differs in every process, also after a fork or a snapshot.
 
     >>> this_process() == this_process()
     True

@@ -1,6 +1,6 @@
-"""The one door to *public* randomness: caps, splits, rotations, shared seeds.
+"""All *public* randomness: caps, splits, rotations, shared seeds.
 
-Nothing drawn here hides anybody; privacy noise comes from :mod:`quorate.noise`. A seed given by
+It protects nobody; privacy noise comes from :mod:`quorate.noise`. A seed given by
 the caller therefore never weakens a guarantee, as long as it is chosen without looking at the data.
 """
 

@@ -14,7 +14,7 @@ all earlier answers:
   :math:`\mu^2`, with the :math:`\mu` that is worth :math:`(\varepsilon, \delta - r)`; a pure draw
   counts as :func:`~quorate.accounting.costs.as_gaussian` says. [1]_
 
-A draw is let through if either filter lets it through. Draws that may fail with a probability of
+A draw is allowed if either filter allows it. Draws that may fail with a probability of
 their own (:class:`~quorate.guarantees.Approximate`) take it from the reserve :math:`r`, and
 pure draws beside Gaussian noise may have a part of epsilon set aside; both are fixed when the
 account is opened. The proof is in ``docs/proofs/account.md``.
@@ -224,7 +224,7 @@ class Account(OnceOnly):
 
     @property
     def relation(self) -> Relation:
-        """The neighbours that the account is about."""
+        """The neighbouring relation of the account."""
         return self.declared.relation
 
     @property
@@ -342,7 +342,7 @@ class Account(OnceOnly):
         return noise.discrete_gaussian(numbers, sigma=sigma) if noisy is None else noisy
 
     def cube(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum with joint noise of the largest coordinate inside of a box.
+        """Release a sum of vectors in a box, with noise that depends on the largest coordinate.
 
         What stands beside the box gets independent Laplace noise of the same scale.
         """

@@ -267,7 +267,7 @@ class PricedChain:
 
     @classmethod
     def of(cls, event: Event) -> tuple[PricedChain, Fraction]:
-        """Return the plan of a chain, and the sum of the squares of its Gaussian noise."""
+        """Return a priced chain, and the sum of the squares of its Gaussian noise."""
         sampled, losses, squares = elementary(event), Counter[Fraction](), Fraction(0)
         for each in list(sampled):
             if isinstance(each, Gaussian):
@@ -304,14 +304,14 @@ def _times(costs: Costs, count: int) -> Costs:
 
 
 def rounded_square(square: Fraction) -> Fraction:
-    """Return ``square`` rounded up to few digits, so that sums of many stay small."""
+    """Return ``square`` rounded up to few digits, so that exact sums of many squares stay short."""
     if UNITS % square.denominator == 0:
         return square
     return Fraction(-(-square.numerator * UNITS // square.denominator), UNITS)
 
 
 def words(event: Event, pure: Fraction | None) -> str:
-    """Return how a refusal names a draw."""
+    """Return the name of a draw in error messages."""
     return repr(event) if pure is None else f"pure loss {float(pure):.6g}"
 
 

@@ -252,7 +252,7 @@ class Ledger:
         return cast("Charge", read_entry(entry))
 
     def settle(self, charge: Charge, events: Iterable[Event]) -> Settlement | None:
-        """Write down what was drawn under ``charge``; under Gaussian composition it costs less.
+        """Record what was drawn under ``charge``; under Gaussian composition this reduces its cost.
 
         For releases that are over: nothing may be drawn under the charge afterwards. A budget that
         adds up by basic composition, or is a list of releases, has no use for it, and nothing is

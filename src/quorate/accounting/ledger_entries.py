@@ -179,7 +179,7 @@ class Amount(NamedTuple):
 
 
 def plain_amount(amount: Fraction | float | str) -> str:
-    """Return an amount as people write it: as a decimal, small ones with an exponent.
+    """Return an amount as a decimal, or with an exponent if it is small.
 
     >>> [plain_amount(amount) for amount in ("1/4", "1/100000", 0.30000000000000004, 2.0)]
     ['0.25', '1e-5', '0.3', '2']

@@ -65,7 +65,7 @@ _STEPS = 60
 
 
 class Cost(NamedTuple):
-    """What a charge costs by either reading; ``square`` is ``None`` if the second has no answer.
+    """The cost of a charge in both compositions; ``square`` is ``None`` where the second is not.
 
     >>> Cost(Fraction(1, 2), Fraction(0), None, Fraction(0)).times(2).epsilon
     Fraction(1, 1)
@@ -215,7 +215,7 @@ class Spending:
 
     @property
     def spent(self) -> Amount:
-        """The smallest of what the readings promise about all charges together."""
+        """The smallest total over the ways to compose all charges."""
         total = self.total
         declared = Amount(total.epsilon, total.delta)
         if self.change.composition == "basic" or not total.square:
@@ -228,7 +228,7 @@ class Spending:
 
     @property
     def left(self) -> Amount:
-        """An amount that can still be declared and charged, without a word about its events."""
+        """An amount that can still be charged, whatever its events."""
         zero = Fraction(0)
         declared = Amount(
             max(zero, self.limit.epsilon - self.total.epsilon),

@@ -111,7 +111,7 @@ _PLAIN = frozenset({bool, int, str, type(None)})
 
 
 class _Cut(BaseException):
-    """Ends a run that draws too often; not an Exception, so that no program swallows it."""
+    """Ends a run that draws too often; no ``Exception``, so that programs do not catch it."""
 
 
 def enumerate_runs(
@@ -127,7 +127,7 @@ def enumerate_runs(
     Parameters
     ----------
     run : callable
-        Takes a noise source and returns what is made public, or raises. Everything built inside
+        Takes a noise source and returns the published result, or raises. Everything built inside
         with the ambient noise uses the source as well. Arrays, lists and dicts are frozen by
         :func:`freeze`; an exception becomes :class:`Raised`.
     cells : Cells, default=Cells()

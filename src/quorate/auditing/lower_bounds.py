@@ -173,7 +173,8 @@ def _best_event(
 def _orders(first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
     """Yield orderings of the outputs; their prefixes are candidate events.
 
-    Upwards and downwards gives thresholds; by estimated likelihood ratio gives any union of groups.
+    Groups in increasing or decreasing order give thresholds; by estimated likelihood ratio, any
+    union.
     """
     natural = np.arange(first.size)
     yield natural

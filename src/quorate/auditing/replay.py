@@ -50,7 +50,7 @@ class ReplayMode(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReport:
-    """What differed between two runs that should look alike.
+    """The differences between two runs that should look alike.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The description of an estimator, from which everything else is generated.
+"""The description of an estimator, from which commands, reports and tests are generated.
 
 The tasks of the command line, model files, reports, the list of the planner, the names of the
 package and the contract tests all come from it. To add an estimator, add a :class:`Descriptor` to
@@ -39,7 +39,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Public information before a fit, from which the parameters of an estimator are made.
+    """Public information about a fit, from which the parameters of an estimator are made.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Wish:
     records : int or None, default=None
         How many records a user typically holds, if that is public.
     options : mapping from str to str, default={}
-        What else was asked for, as it was written.
+        Further options, as they were written.
     categories : mapping from str to tuple, default={}
         Public values of columns.
 
@@ -174,7 +174,7 @@ class Descriptor:
     follows : tuple of str, default=()
         Attributes that follow from releases and parameters; they are not stored.
     passing : tuple of str, default=()
-        Releases that are shown after the fit and not stored either.
+        Releases that are shown after the fit and not stored.
     task : str or None, default=None
         Its name on the command line.
     without_task : str or None, default=None
@@ -185,7 +185,7 @@ class Descriptor:
     most_classes : float, default=0
         How many classes the target may have.
     named_classes : bool, default=False
-        Whether the estimator itself is told the labels, and predicts them.
+        Whether the estimator takes the labels as a parameter and predicts them.
     averaged_shares : bool, default=False
         Whether it releases shares that each user has, averaged over users, and states their error
         as one distance.
@@ -267,18 +267,18 @@ class Descriptor:
 
     @property
     def default_delta(self) -> float:
-        """The delta that it takes if nobody says another: 0 where it can be purely private."""
+        """The default delta: 0 if the estimator supports pure privacy."""
         return float(inspect.signature(self.kind).parameters["delta"].default)
 
     @property
     def default_relation(self) -> Relation:
-        """The neighbours that it hides if nobody says others."""
+        """The default neighbouring relation."""
         found = inspect.signature(self.kind).parameters.get("relation")
         return Relation.REPLACE if found is None else Relation(found.default)
 
     @property
     def stored(self) -> bool:
-        """Whether model files know it."""
+        """Whether model files can store it."""
         return self.fits is not None
 
     def build(self, wish: Wish, **common: Any) -> Any:

@@ -1,6 +1,6 @@
 """Small tables on which every estimator does something sensible: 300 people, four records each.
 
-They are made by arithmetic, so that they are the same everywhere and nobody's.
+They are made by arithmetic, so they are the same everywhere and belong to nobody.
 """
 
 from __future__ import annotations

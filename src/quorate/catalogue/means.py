@@ -62,7 +62,7 @@ def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
 
 
 def _in_deviations(wish: Wish, smallest: float) -> dict[str, Any]:
-    """Return the features, and half of the widest range in the smallest standard deviation."""
+    """Return the number of features, and half of the widest range over the smallest deviation."""
     bounds = max(1.0, wish.half_width / smallest) if smallest > 0 else 1e6
     return {"dimension": len(wish.coding.names), "bounds": min(bounds, 1e6)}
 

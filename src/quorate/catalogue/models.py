@@ -59,13 +59,13 @@ def _rows(table: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
 
 
 def _said(estimator: Any) -> str:
-    """Return what is stated about the coefficients, and what nobody asked."""
+    """Return the stated error of the coefficients, and a note on the training error."""
     said = str(estimator.error_)
     return f"{said[0].upper()}{said[1:]} {NOT_ASKED}"
 
 
 def _standard_errors(table: Any) -> dict[str, dict[str, float]]:
-    """Return standard errors by output and name; nothing where nothing is stated."""
+    """Return standard errors by output and name; empty if none are stated."""
     if table.errors is None:
         return {}
     return dict(replace(table, values=table.errors).to_dict())

@@ -83,7 +83,7 @@ def _say_columns(word: str, sentence: str, attribute: str) -> Any:
 
 
 def _table_parameters(wish: Wish) -> dict[str, Any]:
-    """Return what a table is made of, from options as they are written.
+    """Return the parameters of a table from options as they are written.
 
     ``by`` names columns; ``keys`` is a list, for several columns a dictionary of lists, or the word
     popular; ``statistics`` are pairs such as ``visits=count`` or ``average=mean:price``.
@@ -203,7 +203,7 @@ def _say_table(estimator: Any, _: tuple[str, ...], __: Any) -> Answer:
 
 
 def _said(value: float, bound: float, statistic: str) -> list[str]:
-    """Return a cell and its bound in words: of hardly anybody, what it is at most."""
+    """Return a cell and its bound in words; "at most ..." for a count that may be zero."""
     if statistic in ("count", "users") and value <= bound:
         return [f"at most {figure(max(0.0, value) + bound)}", figure(bound)]
     return [figure(value), figure(bound)]

@@ -1,4 +1,4 @@
-"""The command line: it parses and prints; what it prints is made elsewhere.
+"""The command line: it parses options and prints results that other modules compute.
 
 Exit codes: 0 done, 1 refused (the budget is not there, too few users, hardly a row that could be
 read, an audit failed), 2 wrong use, 70 a fault of the program, 130 interrupted. Every refusal is

@@ -1,4 +1,4 @@
-"""The commands collect and tally: messages of users who trust nobody, or a shuffler only."""
+"""The commands collect and tally: messages of users who trust no server, or a shuffler only."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def tally(
     task_id: Annotated[str | None, typer.Option(help="Which task, if there are several.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Count what was collected: the most popular candidates, and what is promised to whom.
+    """Count the collected messages: the most popular candidates, and the guarantees.
 
-    Through a shuffler a tally closes its crowd: later messages wait for a crowd of their own.
+    With a shuffler a tally ends a batch: later messages wait for a batch of their own.
     """
     from quorate.serve.message_store import MessageStore
     from quorate.serve.tallying import tally_store, the_task

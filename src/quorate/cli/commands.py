@@ -328,7 +328,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
 
 
 def _forecast(result: Fit) -> Plan | None:
-    """Return the planner's forecast; without one, the answer is shown all the same."""
+    """Return the planner's forecast; None if there is none."""
     from quorate.tasks.forecast import forecast
 
     with suppress(Exception):
@@ -367,7 +367,7 @@ def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json:
 
 
 def _print_nothing(result: Fit, said: str, *, as_json: bool) -> None:
-    """Print the released count in the place of an answer about hardly any row."""
+    """Print the released count instead of an answer that almost no row supports."""
     from quorate.reports.fit_report import fit_summary
 
     if as_json:
@@ -428,9 +428,9 @@ def predict(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Predict for every row of a table, with a model file from wherever.
+    """Predict for every row of a table, with a model file from any machine.
 
-    A row that lacks a value has an empty cell; how many there are is said apart from the results.
+    A row that lacks a value has an empty cell; their number goes to the standard error stream.
     """
     from quorate._validate import finite_rows
     from quorate.files.atomic import write_atomically
@@ -475,7 +475,7 @@ def demo(
     ),
     as_json: Json = False,
 ) -> None:
-    """Learn from 20,000 real players and compare with simpler ways and with no privacy at all."""
+    """Learn from 20,000 real players and compare with simpler methods and with no privacy."""
     from quorate.files.atomic import write_atomically
     from quorate.reports.demo import run_demo
     from quorate.reports.demo_page import demo_page, demo_tables

@@ -45,7 +45,7 @@ def guarantee(
 
 
 def _read(file: Path) -> tuple[Any, str]:
-    """Return the guarantee of a file, and what kind of product it is about."""
+    """Return the guarantee in a file, and the kind of product that it covers."""
     from dataclasses import replace
 
     from quorate.accounting.ledger_entries import read_event_text

@@ -92,7 +92,7 @@ def change(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask: for scripts.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Change the budget of a data set: say old and new, ask, and write an entry.
+    """Change the budget of a data set: print old and new, ask for confirmation, and write an entry.
 
     What was spent stays spent. Unit, relation, composition and period stay as they are.
     """
@@ -198,7 +198,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that no entry was changed, inserted or removed; of an export its summary, too."""
+    """Check that no entry was changed, inserted or removed; of an export, check its summary too."""
     from quorate.accounting.ledger import Ledger
 
     if path.suffix == ".json":

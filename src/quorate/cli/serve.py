@@ -1,4 +1,4 @@
-"""The command serve: a page for planners, on this machine only unless told otherwise."""
+"""The command serve: the planner as a web page, by default for this machine only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line says about a table by group, as the options of a request."""
+"""Options of the command line about a table by group, as the options of a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table_options(
     keys : sequence of str
         One list of labels (or the word popular), or for several columns ``column=label,label``.
     statistics : mapping from str to sequence of str
-        For each statistic the columns it is asked of; ``name=column`` gives another name.
+        For each statistic its columns; ``name=column`` gives the result another name.
 
     Examples
     --------

@@ -379,7 +379,7 @@ class ConceptClass(ABC):
             yield slice(start, stop), found.astype(np.int32, copy=False)
 
     def _counted_alone(self, records: LabelledRecords) -> NDArray[np.int64]:
-        """Count one user's mistakes by code of the caller; wrong about everything if it fails."""
+        """Count one user's mistakes with the caller's code; if it fails, all are mistakes."""
         held = len(records.y)
 
         def counted() -> NDArray[np.int64]:

@@ -69,7 +69,7 @@ def deletion_reach(*, epsilon: float, delta: float) -> int:
 def local_deletion(
     *, epsilon: float, delta: float, users: int, deleted: int, records: int, beta: float
 ) -> tuple[float, float]:
-    r"""Return how close a record-level method stays when any ``deleted`` users are left out.
+    r"""Return how close the results of a record-level method are if ``deleted`` users are left out.
 
     Theorem 17 of [F]_ with the constants of its proof: with probability :math:`1-\beta` over the
     records, leaving out any two sets of r users gives laws that are this close. It is the radius of

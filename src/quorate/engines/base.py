@@ -147,7 +147,7 @@ def needs(module: str, extra: str) -> Any:
 
 @dataclass(frozen=True)
 class PartWork:
-    """What runs on one part: transformations, then a function; only its result is returned.
+    """The work on one part: transformations, then a function; only its result is returned.
 
     >>> PartWork((), UserData.record_counts)(Schema(n_features=1).nobody(), ()).value
     array([], dtype=int64)

@@ -43,7 +43,7 @@ _BATCH_ROWS = 2**17
 
 
 class FileCrowd(PartedCrowd):
-    """Users in files of whole users.
+    """Users in files; every file holds whole users.
 
     Built by :meth:`from_parquet` or :meth:`from_batches`.
 

@@ -132,7 +132,7 @@ class Layout:
 
     @property
     def schema(self) -> Schema:
-        """What is public about the crowd."""
+        """Public facts about the crowd."""
         return Schema(len(self.features), self.target is not None, self.unit, self.features)
 
     @property

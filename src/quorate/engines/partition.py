@@ -107,7 +107,7 @@ class _Room:
         self._free: defaultdict[int, list[Records]] = defaultdict(list)
 
     def take(self, rows: int) -> Records:
-        """Return an array for so many records, at most twice as long as that."""
+        """Return an array with room for so many records, at most twice as long as needed."""
         size = 1 << max(0, rows - 1).bit_length()
         try:
             return self._free[size].pop()

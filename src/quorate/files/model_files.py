@@ -176,7 +176,7 @@ class StoredModel:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> StoredModel:
-        """Read a model that :meth:`write` wrote, from whatever place."""
+        """Read a model that :meth:`write` wrote, on any machine."""
         file = Path(path)
         if not file.is_file():
             raise ModelFileError(f"Expected a model file, found none at {str(path)!r}.")

@@ -2,7 +2,7 @@
 
 A CSV file declares no types, and guessing them from the rows would make the schema depend on one
 person's value. So every column is read as bytes; what is asked for as a number and does not read as
-one is *missing*, like an empty cell. One line is one row, whatever stands in it, and ids are what
+one is *missing*, like an empty cell. One line is always one row, and ids are what
 the id cells say (:mod:`quorate.files.csv_lines`). Which columns exist is the schema, which is
 public and may raise.
 """

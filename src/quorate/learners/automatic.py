@@ -98,7 +98,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What may be known before a hypothesis is chosen.
+    """Public facts before a hypothesis is chosen.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ def record_cuts(situation: Situation) -> tuple[int, ...]:
 
 
 def decide(situation: Situation, records: RecordRange | None) -> Decision:
-    """Choose the way that learns best.
+    """Choose the algorithm that learns best.
 
     >>> known = dict(size=2**32, ordered=True, epsilon=1.0, relation=Relation.REPLACE)
     >>> decide(Situation(n_users=100, **known), None).way.value

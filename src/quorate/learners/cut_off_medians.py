@@ -122,7 +122,7 @@ class _Hulls(_Ends):
 
 
 def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many mistakes beyond the fewest are overlooked: sqrt(m) / 4, rounded.
+    """Return how many mistakes beyond the fewest are ignored: sqrt(m) / 4, rounded.
 
     >>> _slack(np.array([0, 15, 16, 64, 256])).tolist()
     [0, 0, 1, 2, 4]

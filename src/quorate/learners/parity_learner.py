@@ -340,7 +340,7 @@ def _own_equations(data: UserData) -> NDArray[np.uint64]:
 
 
 def _own_solutions(data: UserData, features: int) -> NDArray[np.object_]:
-    """Return the parity of each user whose own records leave just one, and None for others."""
+    """Return the parity of each user whose records determine it, and None for others."""
     X, y, owner = _counting(data)
     packed = pack_bits(X)
     ends = np.searchsorted(owner, np.arange(data.n_users + 1))

@@ -4,11 +4,11 @@ Each function that chooses takes people and an account, spends what is left of i
 number of a hypothesis. Finite classes are chosen from by permute-and-flip, ordered ones of any size
 by exact sampling of pieces.
 
-Every way ends in one such choice. How much worse by its score the chosen rule may be follows from
-public numbers: the size of the class, epsilon, and how far one user can move the score. Divided by
-the latter it is a number of people. Along a line, and among listed rules where people are many,
-that is ``worst``: it allows for one best rule while all others are as bad as each other, where
-usually more and more of them are worse and worse. The bound says what is lost then.
+Every algorithm ends in one such choice. How much worse the score of the chosen rule may be follows
+from public numbers: the size of the class, epsilon, and how far one user can move the score.
+Divided by the latter it is a number of people. Along a line, and among listed rules where people
+are many, that is ``worst``: it assumes that there is one best rule and that all others are equally
+bad. Usually many rules are nearly as good as the best. The bound assumes that.
 """
 
 from __future__ import annotations

@@ -92,11 +92,11 @@ Floats = NDArray[np.float64]
 
 
 class NoiseSource(ComposedLaws):
-    """Where noise comes from; mechanisms know nothing else about randomness.
+    """A source of noise; mechanisms get all their randomness from one.
 
     The public methods guard their inputs and hand them to three hooks, so that no source can forget
-    a guard: add noise of a named law, choose by a named law, draw a uniform integer. Samplers made
-    of several draws go through :meth:`sample`. ``numerics`` goes into the guarantee of every
+    a guard: add noise of a distribution, choose by a distribution, draw a uniform integer. Samplers
+    made of several draws go through :meth:`sample`. ``numerics`` goes into the guarantee of every
     release.
     """
 

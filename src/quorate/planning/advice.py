@@ -1,4 +1,4 @@
-"""What to change: more users, more records or more epsilon, and when to stop.
+"""Advice for a plan: which of users, records and epsilon to increase, and when nothing helps.
 
 Doubling one thing at a time and looking at the error answers "what changes it most"; comparing
 twice the users with twice the records answers "where to collect".

@@ -75,7 +75,7 @@ _LARGEST_EXPONENT = 700.0
 def replacement(
     *, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE
 ) -> tuple[float, float]:
-    """Return what a guarantee means when one user is replaced.
+    """Return the guarantee for the replacement of one user that follows from a guarantee.
 
     A replacement is a removal and an addition: (2 epsilon, (1 + e^epsilon) delta).
 

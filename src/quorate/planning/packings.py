@@ -48,7 +48,7 @@ _APART = 2.0 * (1.0 + 1e-9)
 
 @dataclass(frozen=True)
 class Packing:
-    """A family without a common good answer.
+    """A family of distributions for which no answer is good for two of them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The question itself: leave one of users, error and epsilon open, and it is solved for."""
+"""The function ``plan``: leave out users, error or epsilon, and it is computed from the others."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Decision = Callable[[Any, int], int | None]
 
 
 def plurality(records: Iterable[int], seed: int) -> int | None:
-    """Return the value that most records hold; ties go by the public seed, no records to nobody.
+    """Return the most frequent value; the public seed breaks ties. None if there are no records.
 
     Values are integers: a device with anything else among its records names no candidate.
 

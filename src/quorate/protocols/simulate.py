@@ -42,7 +42,7 @@ SURE = 0.05
 
 @dataclass(frozen=True)
 class Choice:
-    """The crowd's choice and what was promised to each user.
+    """The most frequent candidate and the guarantee for each user.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def bucket_choice(
 
 @dataclass(frozen=True)
 class _Promise:
-    """What the reports of all users cost each of them, against whom."""
+    """The privacy cost of all reports for each user, by adversary."""
 
     event: Pure | Approximate
     trust: Trust

@@ -274,7 +274,7 @@ class Task:
 
     @property
     def id(self) -> str:
-        """The first eight bytes of the identity, which stand in every message."""
+        """The first eight bytes of the task's identity; every message contains them."""
         return self.digest[:8].hex()
 
     @property

@@ -36,7 +36,7 @@ __all__ = ["AUDITS", "Audit", "run_audit"]
 class Audit:
     """A release, the small data sets it is audited on, and the guarantee it claims for them.
 
-    ``run`` takes the records of all users and the factor by which the noise is too small.
+    ``run`` takes the records of all users and a factor that makes the noise too small.
     """
 
     summary: str

@@ -1,4 +1,4 @@
-"""A released rule as a picture: where it predicts what, or which features it depends on.
+"""A released rule as a picture: its predictions over the plane, or the features it depends on.
 
 Everything is computed from the released rule and from public ranges. A rule on one number is a line
 with a segment for each prediction. Of a rule on Boolean features the influence of each feature is
@@ -100,7 +100,7 @@ def _public_range(estimator: Any) -> tuple[float, float] | None:
 
 
 def _is_boolean(rule: Any) -> bool:
-    """Tell whether a rule reads its features as true or false."""
+    """Tell whether a rule treats its features as booleans."""
     from quorate.concepts.boolean.conjunctions import Literals
     from quorate.concepts.boolean.decision_lists import DecisionList
     from quorate.concepts.boolean.parities import Parity

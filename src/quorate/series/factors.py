@@ -106,7 +106,7 @@ class Factor:
     def person(self, touched: int) -> int:
         """Return the largest squared length of who holds one in so many periods, in a row.
 
-        That of the first periods: what lies later is in fewer releases.
+        The value for the first periods: later periods are part of fewer releases.
         """
         sums = np.cumsum(self.coefficients)
         sums[touched:] -= np.cumsum(self.coefficients)[:-touched]

@@ -67,7 +67,7 @@ class HorizonBall(Bound):
         object.__setattr__(self, "centre", centre)
 
     def offsets_in_steps(self, values: Floats, step: float, *, out: Floats) -> None:
-        """Refuse: what fits depends on what was spent; see :func:`bounded_period`."""
+        """Refuse: the limit depends on what was spent; see :func:`bounded_period`."""
         raise NotImplementedError
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
@@ -153,7 +153,7 @@ class Entries:
 
 @dataclass(frozen=True)
 class Bounded:
-    """One period, bounded: what is added up, who spent how much of their square, and lengths.
+    """One period after bounding: the sums, and for each person the spent square and the length.
 
     ``lengths`` are those of the integers that were added up, rounded up.
     """
@@ -231,7 +231,7 @@ def _together(entries: Entries, ball: HorizonBall) -> tuple[Words, Integers, Int
 
 
 def _most(left: Integers, cross: Integers, own: int) -> Floats:
-    """Return how long a vector may be: the root of own n^2 + 2 (n + 1) cross = left, from below.
+    """Return the allowed length: the n with own n^2 + 2 (n + 1) cross = left, rounded down.
 
     >>> _most(np.array([9, 0]), np.array([0, 0]), 1).round(6)
     array([3., 0.])

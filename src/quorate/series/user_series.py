@@ -572,7 +572,7 @@ class UserSeries:
         return paid
 
     def _finish(self, page: SeriesTransaction, charge: Charge | None) -> None:
-        """Enter what was written but not yet shown, and refuse a store that is not the latest."""
+        """Publish what was written but not yet shown; refuse a store that is not the latest."""
         last = page.last()
         if charge is not None and self.ledger is not None:
             try:

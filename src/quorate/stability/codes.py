@@ -25,15 +25,15 @@ class Code(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """All numbers are below."""
+        """All numbers are smaller than this."""
 
     @abstractmethod
     def encode(self, concept: Concept) -> int:
-        """Return the number of a rule."""
+        """Return the number that stands for a rule."""
 
     @abstractmethod
     def decode(self, key: int) -> Concept:
-        """Return the rule of a number."""
+        """Return the rule that a number stands for."""
 
 
 def _digits(key: int, base: int) -> list[int]:
@@ -80,7 +80,7 @@ class DecisionListCode(Code):
         return 2 * key + concept.default
 
     def decode(self, key: int) -> Concept:
-        """Return the list of a number; digits of 0 are rules that are not there."""
+        """Return the decision list of a number; digits of 0 stand for no rule."""
         names = feature_names(None, n_features=self.features)
         digits = [digit - 1 for digit in _digits(key >> 1, 4 * self.features + 1) if digit]
         rules = tuple((d >> 2, bool(d & 2), d & 1) for d in digits)

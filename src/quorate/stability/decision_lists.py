@@ -145,7 +145,7 @@ class DecisionListRule(StableRule):
         return self.features
 
     def concept(self, key: int, seed: SharedSeed) -> Concept:
-        """Return the list of a key; digits of 0 are rules that are not there."""
+        """Return the decision list of a key; digits of 0 stand for no rule."""
         del seed
         left, default = divmod(int(key), 2)
         rules = []

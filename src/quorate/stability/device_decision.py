@@ -1,4 +1,4 @@
-"""A stable rule on a user's own device: from records to the candidate that its message names."""
+"""A stable rule on a user's own device: it maps records to the candidate that a message encodes."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class ListLearner:
         return tuple(dict.fromkeys(h for side in sides for h in self._listed(side, spaces)))
 
     def lists(self, users: UserData) -> list[tuple[int, ...]]:
-        """Return the list of each user, who is one sample; empty if no hypothesis fits."""
+        """Return the list of each user (one sample each); empty if no hypothesis fits."""
         allowed = np.floor(self.alpha / 2 * users.record_counts())
         found: list[tuple[int, ...]] = []
         list_of = cache(self.list_of)
@@ -132,7 +132,7 @@ class ListLearner:
         return found
 
     def filtered(self, lists: list[tuple[int, ...]], fresh: UserData) -> list[tuple[int, ...]]:
-        """Keep what errs on at most 1.5 alpha of a sample's fresh records (Lemma 19).
+        """Keep hypotheses that err on at most 1.5 alpha of a sample's fresh records (Lemma 19).
 
         ``fresh`` has one user for each list.
         """

@@ -81,7 +81,7 @@ class VersionSpaces:
 
     @cached_property
     def ones(self) -> tuple[int, ...]:
-        """For each point, the hypotheses that predict 1 there."""
+        """The set of hypotheses that predict 1, for each point."""
         return tuple(space_of(column) for column in self.table.T)
 
     @cached_property

@@ -81,7 +81,7 @@ class Representation(ABC):
 
     @property
     def caveat(self) -> str | None:
-        """Why a promise about what is drawn is only idealized; None if it is exact."""
+        """Why a guarantee for this class would only be idealized; None if it is exact."""
         return None
 
     @property

@@ -34,7 +34,7 @@ LISTED = 2**16
 class SoftmaxRule(StableRule):
     r"""Choose by weights :math:`e^{-\gamma\,\mathrm{err}(h)}` and shared Gumbel numbers.
 
-    Privacy: none is claimed here; the selection that follows pays.
+    Privacy: none is claimed here; the selection that follows is charged.
 
     Parameters
     ----------

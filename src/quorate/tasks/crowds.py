@@ -1,4 +1,4 @@
-"""Where the users of a table are to lie: in memory, in files, on Dask or on Spark.
+"""Where the users of a table are kept: in memory, in files, on Dask or on Spark.
 
 The command line names a place in one word: ``local`` (memory), ``files`` (for more than memory
 holds), ``dask://host:port`` for a running scheduler, ``spark://host:port`` or ``local[2]`` for
@@ -67,7 +67,7 @@ class Place:
         return self.kind == "local"
 
     def check(self, table: TableFile) -> None:
-        """Refuse a kind of table that this place does not read; read nothing."""
+        """Refuse a kind of table that this place cannot read; no row is read."""
         if self.kind in _MODULES and table.separator is not None:
             raise ParameterError(
                 f"The engine {self.name!r} reads Parquet files, got {str(table.path)!r}."
@@ -90,7 +90,7 @@ class Place:
         return cluster
 
     def crowd(self, table: TableFile, columns: Columns, cluster: Any = None) -> Crowd:
-        """Group the rows of a table by user, at this place, where ``cluster`` is connected."""
+        """Group the rows of a table by user at this place; ``cluster`` is the connection to it."""
         if self.kind not in _MODULES:
             return table.group(columns)
         given = columns.given | {"features": columns.features}
@@ -117,7 +117,7 @@ def _session(name: str) -> Any:
 
 
 class UnreadCrowd(DescribedCrowd):
-    """Users whom ``read`` brings when they are first looked at; what is public is known before.
+    """Users that ``read`` loads at first use; public facts are known before.
 
     >>> crowd = UnreadCrowd(lambda: UserData([[1.0]], offsets=[0, 1]), Schema(n_features=1))
     >>> crowd.unit, crowd.n_users

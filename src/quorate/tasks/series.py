@@ -44,7 +44,7 @@ _NEEDED = ("user", "store", "epsilon", "delta", "horizon", "statistics", "touche
 
 @dataclass(frozen=True)
 class SeriesFile:
-    r"""A series with its files, from TOML; paths are seen from where the file lies.
+    r"""A series and its files, read from TOML; paths are relative to the TOML file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

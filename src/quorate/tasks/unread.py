@@ -68,7 +68,7 @@ class UnreadUsers(UserData):
 
     @property
     def n_users(self) -> int:
-        """Number of users; from the ids alone before the records are read, where that is given."""
+        """Number of users; before the records are read it comes from ``count``, if given."""
         if "_keys" in self.__dict__ or self._count is None:
             return super().n_users
         if self._counted is None:

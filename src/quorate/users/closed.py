@@ -6,7 +6,7 @@ frames that it carries. So all code that reads rows runs in a closed zone. What 
 purpose speaks of parameters and types, and passes, without whatever it was raised for. Of
 everything else comes out one sentence, always the same.
 
-Who interrupts a program is not a cell: such exceptions pass as they are.
+Interruptions such as Ctrl-C are raised as they are, because they say nothing about a cell.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def closed(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def quietly(work: Callable[[], T]) -> T | None:
-    """Return what ``work`` returns; None where a library raises, whose message may quote a cell.
+    """Return the result of ``work``; None if a library raises, whose message may quote a cell.
 
-    What Quorate refuses on purpose passes: a table may be charged for when it is first read.
+    Errors of Quorate itself are raised as usual.
 
     >>> quietly(lambda: int("31337 years")) is None
     True

@@ -1,4 +1,4 @@
-"""Columns as people have them, as numbers: categories, dates, booleans.
+"""Encodings of columns as numbers: categories, dates, booleans.
 
 A model works on numbers. What a column becomes follows from public knowledge alone:
 
@@ -194,7 +194,7 @@ class Days:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is read from text where a source declares no types: it is."""
+        """Whether it is read from text where a source declares no types; always true here."""
         return True
 
     def check(self, kind: Any) -> None:

@@ -71,9 +71,9 @@ class _Silence(AbstractContextManager[None]):
 
     Filters of warnings belong to the process, and ``warnings.catch_warnings`` restores those that
     it found: two threads that leave in the order in which they came would end with the filters of
-    the first. So the first thread in silences, and the last one out restores. Other filters stand
-    in for theirs meanwhile: to change theirs takes several times as long, at every step of a
-    descent, and the process forgets which warnings it has shown.
+    the first. So the first thread to enter suppresses warnings, and the last one to leave restores
+    them. The list of filters is replaced meanwhile: to change theirs takes several times as long,
+    at every step of a descent, and the process forgets which warnings it has shown.
     """
 
     def __init__(self) -> None:

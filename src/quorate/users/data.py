@@ -444,7 +444,7 @@ class UserData(TableSources, Crowd):
         return self._ordered() if self._store.codes is not None else self._store
 
     def _ordered(self) -> RecordStore:
-        """Return the records user by user; they stay so, and the old order is forgotten."""
+        """Return the records sorted by user, and store them in this order."""
         store = self._store
         if store.codes is not None:
             store = store.gather(np.arange(self.n_records), n_users=self.n_users)

@@ -86,7 +86,7 @@ def _smallest_safe(peaks: Singles, most_records: int) -> Singles:
 
 
 def _sizes(block: Singles) -> tuple[Singles, Singles]:
-    """Return the largest and the smallest size in each column; zeros are not small.
+    """Return the largest and the smallest absolute value other than zero in each column.
 
     >>> _sizes(np.array([[3.0], [-0.5], [0.0]], dtype=np.float32))
     (array([3.], dtype=float32), array([0.5], dtype=float32))

@@ -313,7 +313,7 @@ def _column(column: Any, kind: Any) -> Any:
 
 
 def _as_declared(column: Any, kind: Any) -> Any:
-    """Return a column of another type as what its whole is, cell by cell; null for what is none."""
+    """Convert a column to a declared type, cell by cell; null where a cell cannot be converted."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):

@@ -104,8 +104,8 @@ def is_pandas(values: Any) -> bool:
 def check_same_rows(**given: Any) -> None:
     """Refuse pandas objects whose rows have other labels, or the same ones in another order.
 
-    Rows belong together by their places. Where two tables say by their labels that they do not, one
-    person's records would lie under the ids of others.
+    Rows are matched by their position. If the indexes of two tables disagree, one person's records
+    would be matched with another person's id.
 
     >>> import pandas as pd
     >>> users = pd.Series([7, 8])

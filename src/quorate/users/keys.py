@@ -1,4 +1,4 @@
-"""Users told apart without a group of their rows: keys of rows, of pieces of a table, of ids.
+"""Keys of users from their ids alone, without grouping the rows.
 
 A key is a function of the id alone (:mod:`quorate.users.grouping`), so a table may be read piece by
 piece, and two pieces agree on who somebody is.
@@ -112,9 +112,9 @@ def label_words(labels: Sequence[int | str]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class LabelWords:
-    """What numbers of rows stand for where they are places among labels that somebody holds.
+    """Words for labels that are stored as places in a list of the labels that occur.
 
-    The place of a label depends on which others there are; its word does not.
+    The place of a label depends on which other labels occur; its word does not.
 
     >>> words = LabelWords((label_words(["mate", "tea"]),))
     >>> other = LabelWords((label_words(["coffee", "mate", "tea"]),))

@@ -38,7 +38,7 @@ def public_word(random_state: RandomState) -> np.uint64:
 
 
 class KeyedUsers(ABC):
-    """Users under keys, wherever their records lie: what may be chosen about them in public."""
+    """Users with keys, wherever their records lie, and public choices: caps, samples, splits."""
 
     @property
     @abstractmethod
@@ -57,12 +57,12 @@ class KeyedUsers(ABC):
         *,
         keep: bool = False,
     ) -> Self:
-        """Return the crowd of ``change(part)``, which stays where the parts lie.
+        """Return the crowd whose parts are ``change(part)``; the parts stay where they are.
 
         ``change`` may choose users and keep, drop or transform what they hold; the users that are
         left stand in their old order, or take their keys along. With ``keep`` the result is stored
-        beside the parts, which pays where it is much smaller and asked for often; without, it is
-        made anew each time.
+        beside the parts, which is worth it if it is much smaller and used often. Without it, it is
+        computed again each time.
         """
 
     def public_draws(self, random_state: RandomState = None) -> NDArray[np.float64]:
@@ -188,7 +188,7 @@ class _Cap:
         return users.with_records(places, kept)
 
     def _chosen(self, users: UserData, full: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the places of the records that stay, of users who hold too many."""
+        """Return the positions of the records that are kept, for users who hold too many."""
         counts, marks = users.record_counts()[full], users.marks
         held = grouping.ranges(users.offsets[full], counts)
         words = chosen_words(

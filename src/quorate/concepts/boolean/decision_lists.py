@@ -82,7 +82,7 @@ class DecisionLists(ConceptClass):
     features : int
         Number of Boolean features d, at most 6. A value is true if it is greater than 0.5.
     names : sequence of str, optional
-        What sentences call the features.
+        Names of the features, for printing.
 
     References
     ----------

@@ -1,10 +1,10 @@
-"""Scores of a caller: asked about one user at a time and cut, or taken on trust and labelled so.
+"""Scores that the caller wrote: evaluated user by user and clipped, or trusted and labelled so.
 
-A score of this package keeps users apart and proves its sensitivity. Nobody has looked at one that
-was written elsewhere: its ``contribution`` may round a user's value by who else is in the block,
-raise at a record, or exceed the bound that it states. So the learners ask it about one user at a
-time, keep nothing of what it raises, and cut what it answers to its bound. What cannot be asked so
-has to be wrapped in :class:`TrustedScore`, and the guarantee is idealized then.
+A score of this package treats users separately and proves its sensitivity. A score that was written
+elsewhere may not: its ``contribution`` may depend on who else is in the block, raise an error at a
+record, or exceed the bound that it states. So learners evaluate it for one user at a time, discard
+its errors, and clip its values to its bound. A score that cannot be evaluated like this has to be
+wrapped in :class:`TrustedScore`, and the guarantee is then idealized.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class CappedRegret(AdditiveScore):
         return FULL_REGRET
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Return the part of the cap that the mistakes beyond the own fewest are."""
+        """Return the mistakes beyond the user's own fewest, as a share of the cap."""
         return capped(mistakes, held, share=self.share)
 
 

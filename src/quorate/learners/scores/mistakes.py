@@ -48,12 +48,12 @@ class Mistakes(AdditiveScore):
 
     @property
     def record_cap(self) -> int:
-        """As many as are counted."""
+        """The largest number of records of a user that count."""
         return self.records
 
     @property
     def bound(self) -> int:
-        """All kept records wrong."""
+        """The score of a user whose counted records are all mistakes."""
         return self.records
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:

@@ -1,4 +1,4 @@
-"""How long a person's contribution may be: one choice that weighs noise against what is cut."""
+"""The cap of a person's contribution: a private choice that weighs noise against clipping."""
 
 from __future__ import annotations
 

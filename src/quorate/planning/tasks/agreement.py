@@ -250,7 +250,7 @@ class AgreementTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return what no learner beats: Theorem 9 of Levy et al., or Lemma 4 for cut-offs.
+        """Return a lower bound for all learners: Theorem 9 of Levy et al., Lemma 4 for cut-offs.
 
         Lemma 4 is about the representation dimension, at most ln(size); it is reached up to a
         constant by cut-offs, whose dimension is known, and far below for point functions. So the
@@ -293,7 +293,7 @@ class LocalAgreementTask(AgreementTask):
     name: ClassVar[str] = "agreement-local"
 
     def share(self, sharpness: float, epsilon: float) -> float:
-        """Return the share under the one seed that there is."""
+        """Return the share of users who agree under a single seed."""
         del epsilon
         return expected_share(sharpness, self.records) if self.plurality is None else self.plurality
 

@@ -1,10 +1,10 @@
 r"""What choices among hypotheses have in common: how clearly users prefer the better one.
 
-Of two hypotheses, one of which errs more often by an *excess*, a user holds records that speak for
-one or the other, or nothing that tells them apart. The *share* of users with a preference and the
-*margin* (those who prefer the better one, less those who prefer the other) decide whether n users
-can tell. Near the best hypothesis there are usually good ones, so that the noise of the private
-choice and the fluctuation of the votes hardly depend on their number:
+Take two hypotheses, one of which errs more often by an *excess*. The records of a user favour one
+of them, or do not distinguish them. The *share* of users with a preference and the *margin* (those
+who prefer the better one, less those who prefer the other) decide whether n users can tell. Near
+the best hypothesis there are usually good ones, so that the noise of the private choice and the
+fluctuation of the votes hardly depend on their number:
 
 .. math:: n\,\text{margin}(\alpha) \ge A/\varepsilon + Z\sqrt{n\,\text{share}(\alpha)}.
 

@@ -254,7 +254,7 @@ class CdfTask(_DistributionTask):
         return min(1.0, math.hypot(noise, sampling))
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only algorithm there is."""
+        """Return the algorithm; there is only one."""
         del users, epsilon
         levels = choose_hierarchy(self.size).levels
         name = "hierarchy" if levels > 1 else "cells"
@@ -350,7 +350,7 @@ class NormalTask(_DistributionTask):
         return error
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return whether medians or a mean are taken."""
+        """Return the algorithm, medians or a mean, and the reason."""
         route = decide_mean(
             users=users,
             epsilon=epsilon,

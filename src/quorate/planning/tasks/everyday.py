@@ -110,7 +110,7 @@ class SumTask(HeldTask):
         _validate.positive_integer(dimension=self.dimension)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error of one sum: noise, and what is missing beyond the cap."""
+        """Return the error of one sum: noise, and the loss from the cap."""
         return min(self.largest_error, _CAUTION * super().error(users, epsilon))
 
     def baselines(self) -> dict[str, ErrorModel]:
@@ -174,7 +174,7 @@ class RecordMeanTask(HeldTask):
         return min(self.largest_error, unit * super().error(users, epsilon))
 
     def _joined(self, noise: float, lost: float) -> float:
-        """Return the error of both: a mean over what is left of busy people is a mean as well."""
+        """Return the error of a mean when a share ``lost`` of the records is left out by caps."""
         return noise / max(1.0 - lost, _LEAST)
 
     def baselines(self) -> dict[str, ErrorModel]:

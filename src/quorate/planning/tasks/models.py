@@ -277,7 +277,7 @@ class LinearTask(ModelTask):
     >>> task.error(2000, 1.0) < 0.001 < task.error(300, 1.0)
     True
 
-    People who differ, as is the default, are worth less.
+    If people differ, which is the default, the same number of records is worth less.
 
     >>> LinearTask(dimension=5, records=20, delta=1e-6).error(2000, 1.0) > 0.005
     True

@@ -1,4 +1,4 @@
-"""Planning what describes how people vary: scales, covariances, and how different they are."""
+"""Plans of statistics of variation: scales, covariances, variation between users."""
 
 from __future__ import annotations
 

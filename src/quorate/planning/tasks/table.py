@@ -326,6 +326,6 @@ class TableTask(HeldTask, PeopleTask):
         return math.sqrt(records + records * (records - 1.0) * self._same)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which noise a table has."""
+        """Return the kind of noise that a table gets."""
         route = table_route(self._seen(users, epsilon).norm, "found privately")
         return route.name, route.reason

@@ -1,1 +1,1 @@
-"""What a user's device sends, and how votes are read from many such answers."""
+"""Randomizers on a user's device, and how votes are estimated from many of their answers."""

@@ -279,6 +279,6 @@ class BucketCounts:
     def choose(self, totals: NDArray[np.int64]) -> int:
         """Return the bucket with the largest count among *all* buckets; of equal ones the first.
 
-        To leave out buckets that nobody named would tell who did.
+        Leaving out buckets that nobody named would reveal that somebody named the others.
         """
         return int(np.argmax(self.counts(totals)))

@@ -139,7 +139,7 @@ def amplified_epsilon(
     _validate.one_of(tuple(range(1, MAX_WIDTH + 1)), width=width)
 
     def excess(steps: int) -> float:
-        """Return how far the price is above delta, in logarithms."""
+        """Return by how much the logarithm of the cost exceeds that of delta."""
         keep = keep_threshold(steps * _STEP, width) / 2**COIN_BITS
         found = blanket_delta(epsilon, users=users, width=width, keep=keep, levels=levels)
         return math.log(max(found, 1e-300) / delta)
