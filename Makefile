@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # make test CONSTRAINTS=constraints.txt installs the versions that the tests of this commit ran with.
 CONSTRAINTS ?=
 
-.PHONY: demo test coverage check lint types bench mutants transcripts core trace docs dist release constraints walk pythons clean
+.PHONY: demo test slow coverage check lint types bench mutants transcripts core trace docs dist release constraints walk pythons clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -17,10 +17,17 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/quorate demo
 
-# Three workers on two cores: one of them mostly waits for a cluster or a browser.
-# What was compiled is kept, whatever the environment says: tests start more than a hundred processes.
+# Three workers on two cores: some of them wait for a browser, a disk or a process.
+# What was compiled is kept, whatever the environment says: tests start dozens of processes.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
+
+# Everything but what is marked `slow`: a few minutes.
 test: $(STAMP)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
+	$(PYTEST) -m "not slow"
+
+# The rest: clusters, the site, examples, browsers, fits without their shortcuts.
+slow: $(STAMP)
+	$(PYTEST) -m slow tests
 
 # Which lines no test runs, the refusals first: a `raise` that nobody has seen may say anything.
 # For one room: make coverage ROOM=files
@@ -36,7 +43,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-check: lint types test
+check: lint types test slow
 
 bench: $(STAMP)
 	for script in benchmarks/*.py; do echo "== $$script" && $(BIN)/python $$script || exit 1; done

@@ -2,6 +2,8 @@
 
 import atexit
 import gc
+import importlib.util
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +17,10 @@ settings.register_profile("quorate", deadline=None, derandomize=not steady.EXPLO
 settings.load_profile("quorate")
 
 
+# PyTorch asks whether `tabulate` is installed; a folder of tests is none, although it can be found.
+if importlib.util.find_spec("tabulate").origin is None:
+    sys.modules["tabulate"] = None
+
 # What is collected lives until the end: looking among it for what does not is time lost.
 gc.set_threshold(100_000, 20, 100)
 
@@ -22,6 +28,7 @@ gc.set_threshold(100_000, 20, 100)
 def pytest_configure(config):
     """Share out what every worker would compile; let every test draw the same in every run."""
     workers.compile_share(config)
+    workers.share_networks(config)
     steady.steadily(config)
 
 

@@ -1,6 +1,7 @@
 """How files of tests are dealt to workers (``pytest -n``): what they share, what comes first."""
 
 import compileall
+import os
 import sys
 from collections import OrderedDict
 from pathlib import Path
@@ -55,6 +56,14 @@ def compile_share(config):
         if try_makedirs(folder) and _read_pyc(path, written) is None:
             digest, code = _rewrite_test(path, config)
             _write_pyc(config.stash[assertstate_key], code, digest, written)
+
+
+def share_networks(config):
+    """Let all workers, and the processes that they start, compile the same network once."""
+    cache = getattr(config, "cache", None)
+    if cache is not None:
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache.mkdir("jax")))
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 def send_less(config):
