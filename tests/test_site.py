@@ -160,6 +160,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_the_site_is_read_without_a_warning(tmp_path):
     # Examples are executed by `make docs`, and one by one by the tests of the documents; what is
     # left out here is the writing of pages, the order of names on them and the shape of quotes, not
@@ -192,6 +193,7 @@ def wheel(tmp_path_factory):
 
 
 class TestPackaging:
+    @pytest.mark.slow
     def test_the_wheel_imports_and_fits_on_its_own(self, wheel, tmp_path):
         # Unpacked alone in front of the path, beside no checkout, it is what gets imported.
         shutil.unpack_archive(wheel, tmp_path / "site", format="zip")
@@ -213,6 +215,7 @@ class TestPackaging:
         assert "epsilon" in run.stdout.lower()
         assert (tmp_path / "site" / "quorate" / "py.typed").exists()
 
+    @pytest.mark.slow
     def test_the_first_page_can_be_walked_from_the_wheel_alone(self, wheel, tmp_path):
         """With its declared dependencies and nothing else: no test tools, no checkout."""
         walk = load("walk", ROOT / "benchmarks" / "walk.py")

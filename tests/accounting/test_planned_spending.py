@@ -84,7 +84,7 @@ def test_what_is_left_is_said_in_words(ledger):
     assert ledger.fits("visits", Guarantee(epsilon=0.02)) == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     parts=st.lists(
         st.tuples(

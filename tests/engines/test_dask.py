@@ -168,12 +168,14 @@ class TestGiantUsers:
         assert _put_together([kept], layout).value.record_counts().tolist() in ([10, 3], [3, 10])
 
 
+@pytest.mark.slow
 class TestEveryEstimator:
     @pytest.mark.parametrize("name", list(ESTIMATORS))
     def test_releases_are_those_of_the_whole_in_memory(self, name, crowd, whole):
         assert released(name, crowd) == known(name, whole)
 
 
+@pytest.mark.slow
 class TestARealCluster:
     """One estimator of each family by default; all of them with QUORATE_EVERY_ENGINE=1."""
 

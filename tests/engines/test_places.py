@@ -94,6 +94,7 @@ def test_a_folder_of_csv_is_grouped_on_disk(csv_folder, folder, capsys, monkeypa
     assert np.array_equal(text.X, typed.X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [MEAN, MODEL], ids=["mean", "model"])
 def test_a_dask_scheduler_by_its_address(cluster, folder, capsys, task):
     expected = fitted(folder, capsys, task=task)
@@ -101,6 +102,7 @@ def test_a_dask_scheduler_by_its_address(cluster, folder, capsys, task):
     assert found == expected
 
 
+@pytest.mark.slow
 def test_spark_by_the_name_of_its_master(spark, folder, capsys):
     found = fitted(folder, capsys, "--engine", "local[2]")
     assert found == fitted(folder, capsys)
@@ -153,6 +155,7 @@ def standalone(tmp_path):
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_spark_master_of_its_own_by_its_address(standalone, folder, capsys):
     place, environment = standalone
     run = subprocess.run(
@@ -167,6 +170,7 @@ def test_a_spark_master_of_its_own_by_its_address(standalone, folder, capsys):
     assert without_readable(run.stdout) == fitted(folder, capsys)
 
 
+@pytest.mark.slow
 def test_a_ledger_is_charged_before_a_cluster_reads(cluster, folder, capsys, tmp_path):
     book = Ledger(tmp_path / "book.db")
     book.set_budget("visits", epsilon=9.0, delta=1e-5, unit="id")
@@ -197,6 +201,7 @@ print(place.crowd(table, columns, place.connect()).n_users)
 """
 
 
+@pytest.mark.slow
 def test_spark_workers_run_the_interpreter_of_the_driver(spark, folder, whole, without_quorate):
     # In a virtual environment that is not activated, python3 is another interpreter.
     environment = {name: v for name, v in os.environ.items() if name != "PYSPARK_PYTHON"}
@@ -213,6 +218,7 @@ def test_spark_workers_run_the_interpreter_of_the_driver(spark, folder, whole, w
     assert int(run.stdout) == whole.n_users
 
 
+@pytest.mark.slow
 def test_spark_workers_without_quorate_are_refused_for_free(
     spark, folder, capfd, without_quorate, monkeypatch, book
 ):
@@ -227,6 +233,7 @@ def test_spark_workers_without_quorate_are_refused_for_free(
     assert ledger.remaining("visits").epsilon == 9.0
 
 
+@pytest.mark.slow
 def test_every_dask_worker_is_probed_before_the_charge(
     cluster, folder, capsys, without_quorate, book
 ):

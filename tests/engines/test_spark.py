@@ -32,7 +32,7 @@ if shutil.which("java") is None:
 
 from quorate.engines.spark import SparkCrowd, _batch, _PutTogether
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ class TestPrice:
         assert price(open_sample, delta=1e-6, relation=Relation.REPLACE) > 5.0
 
     def test_rarer_samples_need_less_noise(self):
-        assert calibrated(rate=0.02).multiplier < calibrated(rate=0.2).multiplier
+        assert calibrated().multiplier < calibrated(rate=0.2).multiplier
 
 
 class TestSample:

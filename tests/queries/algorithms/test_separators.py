@@ -107,9 +107,9 @@ def people(n, m, *, seed=0):
 @pytest.mark.parametrize(
     ("trust", "users", "options"),
     [
-        ("central", 60, {"delta": 1e-6}),
-        ("central", 60, {}),
-        ("local", 400, {}),
+        ("central", 30, {"delta": 1e-6}),
+        ("central", 30, {}),
+        ("local", 200, {}),
     ],
     ids=["approximate", "pure", "local"],
 )
