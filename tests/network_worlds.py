@@ -1,5 +1,7 @@
 """Small networks of both back ends, and people among whom one is wild."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,10 @@ def torch_network(head="classes"):
         torch.nn.Linear(FEATURES, 4), torch.nn.Tanh(), torch.nn.Linear(4, outputs)
     )
     return TorchNetwork(module, shape=(FEATURES,), head=head)
+
+
+def has_torch():
+    return importlib.util.find_spec("torch") is not None
 
 
 NETWORKS = {"jax": jax_network, "torch": torch_network}
