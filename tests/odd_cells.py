@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from moves import First, Second, epsilon_of, losses
 from quorate.auditing.observations import observe
-from quorate.distributions.categories import popular
+from quorate.core.questions import ballots
+from quorate.core.questions.votes import count_votes
 from quorate.estimators import UserEstimator
 from quorate.grid import Grid
 from quorate.means import UserQueries
@@ -238,9 +239,8 @@ def watched():
         put(UserEstimator, "_crowd", lambda *a, **k: seen.crowd(crowd(*a, **k)))
         for module in (cells, frames):
             put(module, "holders_of", lambda *a: seen.crowd(holders(*a)))
-        for module in (keys, popular):
-            counted = module.count_votes
-            put(module, "count_votes", lambda votes, counted=counted: counted(seen.vote(votes)))
+        for module in (keys, ballots):
+            put(module, "count_votes", lambda votes, **size: count_votes(seen.vote(votes), **size))
         yield seen
 
 
