@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from moves import First, Second, epsilon_of, losses
 from quorate.auditing.observations import observe
+from quorate.core import alone
 from quorate.core.questions import ballots
 from quorate.core.questions.votes import count_votes
 from quorate.estimators import UserEstimator
@@ -227,15 +228,22 @@ def watched():
     """Watch what people contribute, wherever it is made from cells."""
     seen = Seen()
     truncated, crowd, holders = Grid._truncated, UserEstimator._crowd, cells.holders_of
+    tried_once = alone._try_once
 
     def spy(self, values):
         for part, block in truncated(self, values):
             seen.grid(block)
             yield part, block
 
+    def unseen(*given):
+        # Made-up users of the core, of whom only the first of two fits asks.
+        with mock.patch.object(seen, "grid", lambda block: None):
+            tried_once(*given)
+
     with ExitStack() as stack:
         put = lambda *given: stack.enter_context(mock.patch.object(*given))  # noqa: E731
         put(Grid, "_truncated", spy)
+        put(alone, "_try_once", unseen)
         put(UserEstimator, "_crowd", lambda *a, **k: seen.crowd(crowd(*a, **k)))
         for module in (cells, frames):
             put(module, "holders_of", lambda *a: seen.crowd(holders(*a)))
