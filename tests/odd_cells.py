@@ -237,7 +237,7 @@ def watched():
 
     def unseen(*given):
         # Made-up users of the core, of whom only the first of two fits asks.
-        with mock.patch.object(seen, "grid", lambda block: None):
+        with mock.patch.object(seen, "grid"):
             tried_once(*given)
 
     with ExitStack() as stack:
