@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from network_worlds import FEATURES, FIRST, NETWORKS, jax_network, people, small
-from quorate.core.placed import Batch, Places
+from quorate.core.bounds.lifted_ball import LiftedBall
+from quorate.core.compiled import CompiledProgram, CompiledSums
+from quorate.core.placed import Batch, PlacedSum, Places
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid
 from quorate.nets import NeuralClassifier
@@ -68,10 +70,11 @@ class TestBits:
     @pytest.mark.parametrize("threads", ["1", "4"])
     def test_nor_with_more_threads(self, threads):
         code = (
-            "from test_networks import moved, NETWORKS\n"
+            "from test_networks import moved, moved_in_compiled, NETWORKS\n"
             "from network_worlds import has_torch\n"
             "for name in NETWORKS if has_torch() else ['jax']:\n"
-            "    assert moved(NETWORKS[name](), width=4) == [], name"
+            "    assert moved(NETWORKS[name](), width=4) == [], name\n"
+            "assert moved_in_compiled(NETWORKS['jax'](), width=4) == []"
         )
         here = Path(__file__).parent
         paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
@@ -107,6 +110,68 @@ class TestBits:
             assert (row**2).sum() <= 2**60
         users = people("missing")
         assert not any(integers(network, users, width=4)[int(users.keys()[0])])
+
+
+def compiled(network, users, *, width, ranks=None, program=None):
+    """Return the integers that all users add together, inside of the compiled program."""
+    bound = LiftedBall(1.0, centre=np.zeros(network.initial.size))
+    grid = Grid(bound, 2.0**-20)
+    held = network.program(network.initial) if program is None else program
+    assert held.sums.fits(grid, width=width)
+    return grid.join(PlacedSum(held, grid, Places(width=width, lengths=LENGTHS), ranks)(users))
+
+
+def moved_in_compiled(network, *, width, program=None):
+    """Return what the first user may hold that moves a bit of what all others add."""
+    found = []
+    for ranked in (False, True):
+        users = people()
+        ranks = np.sort(users.keys()) if ranked else None
+
+        def others(users, ranks=ranks):
+            first = users.take(np.flatnonzero(users.keys() == people().keys()[0]))
+            given = {"width": width, "ranks": ranks, "program": program}
+            return compiled(network, users, **given) - compiled(network, first, **given)
+
+        before = others(users)
+        found += [first for first in FIRST if np.any(others(people(first)) != before)]
+        if not ranked and np.any(others(users.take(np.arange(1, users.n_users))) != before):
+            found.append("gone")
+    return found
+
+
+class TestCompiledBits:
+    @pytest.mark.parametrize("width", [1, 4, 32])
+    def test_nobody_moves_a_bit_of_anybody_else(self, width):
+        assert moved_in_compiled(jax_network(), width=width) == []
+
+    def test_it_adds_what_the_rows_add_up_to_rounding(self):
+        network, users = jax_network(), people()
+        bound = LiftedBall(1.0, centre=np.zeros(network.initial.size))
+        rows = PlacedSum(
+            network.gradients(network.initial),
+            Grid(bound, 2.0**-20),
+            Places(width=4, lengths=LENGTHS),
+            None,
+        )
+        exact = Grid(bound, 2.0**-20).join(rows(users))
+        assert np.abs(exact - compiled(network, users, width=4))[:-1].max() < 8 * users.n_users
+
+    def test_a_program_that_mixes_users_is_caught(self):
+        """Batch statistics over a micro-batch, whatever the caller's function looks like."""
+        network = jax_network()
+        honest = network.program(network.initial)
+
+        class Mixing(CompiledSums):
+            def _summed(self, weights, rows, *given, **named):
+                import jax.numpy as jnp
+
+                middle = jnp.clip(jnp.nan_to_num(rows), -9.0, 9.0).mean(axis=(0, 1))
+                return super()._summed(weights, rows - middle, *given, **named)
+
+        sums = Mixing(honest.sums.gradient, honest.sums.sizes)
+        mixing = CompiledProgram(sums, honest.weights, honest.rows)
+        assert "a thousand" in moved_in_compiled(network, width=4, program=mixing)
 
 
 class TestGradients:

@@ -8,7 +8,7 @@ honest mistakes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from types import FunctionType, MethodType, ModuleType
@@ -25,7 +25,7 @@ _DEEP = 4
 
 
 @contextmanager
-def forgetting(*functions: Callable[..., Any] | None) -> Iterator[None]:
+def forgetting(*functions: object) -> Iterator[None]:
     """Refuse functions that hold something else after the block than before.
 
     >>> seen = []

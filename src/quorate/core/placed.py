@@ -23,9 +23,12 @@ know no order: a sum over users moves by what one user adds, as in
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.compiled import CompiledProgram
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Grid
 from quorate.users import grouping
@@ -44,6 +48,11 @@ __all__ = ["Batch", "PlacedSum", "Places", "Program", "slots_of"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
+_LOW = 2**32 - 1
+_RAISED = (
+    "The network raised an exception; its text is withheld because it may quote records. Call it "
+    "on made-up records to see it."
+)
 # Numbers of all batches that are kept rather than laid out again: 256 megabytes.
 _KEPT = 2**26
 
@@ -65,8 +74,8 @@ class Batch:
     present: NDArray[np.bool_]
 
 
-# From a batch to one vector for each of its places.
-Program = Callable[[Batch], Any]
+# From a batch to one vector for each of its places, or compiled together with the clip.
+Program = Callable[[Batch], Any] | CompiledProgram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +97,7 @@ class Places:
 
     width: int
     lengths: tuple[int, ...]
-    _laid: WeakKeyDictionary[UserData, dict[bool, list[tuple[Integers, Batch]]]] = field(
+    _laid: WeakKeyDictionary[UserData, dict[Any, list[tuple[Integers, int, Batch | None]]]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
 
@@ -114,33 +123,54 @@ class Places:
         return np.asarray(np.searchsorted(ranks, keys) % self.width, dtype=np.int64)
 
     def batches(
-        self, users: UserData, ranks: NDArray[np.uint64] | None, word: int
+        self,
+        users: UserData,
+        ranks: NDArray[np.uint64] | None,
+        word: int,
+        *,
+        together: Callable[..., int] | None = None,
     ) -> Iterator[tuple[Integers, Batch]]:
         """Yield the numbers of the users of a batch (-1 where there is nobody), and the batch.
 
-        They are laid out once, if nobody has to choose among records and all of them fit.
+        ``together(width=, length=, features=)`` says how many batches follow each other in one,
+        a function of public sizes; what is missing to so many holds nobody. Batches are laid out
+        once, if they fit and none of their users has to choose among records.
         """
-        counts = users.record_counts()
-        hashed = ranks is None
-        held = self._laid.get(users, {}).get(hashed)
-        if held is not None:
-            yield from held
-            return
-        size = users.n_features * self.lengths[-1] * users.n_users
-        keep = bool(size <= _KEPT and np.all(counts <= self.lengths[-1]))
-        laid = []
+        kept = self._laid.setdefault(users, {})
+        key = ranks is None, together is None
+        if key not in kept:
+            kept[key] = [
+                (numbers, length, None) for numbers, length in self._numbers(users, ranks, together)
+            ]
+        counts, room = users.record_counts(), _KEPT
+        for place, (numbers, length, held) in enumerate(kept[key]):
+            batch = _laid_out(users, numbers, length, word) if held is None else held
+            room -= batch.rows.size
+            if held is None and room > 0 and np.all(counts[numbers[numbers >= 0]] <= length):
+                kept[key][place] = numbers, length, batch
+            yield numbers, batch
+
+    def _numbers(
+        self,
+        users: UserData,
+        ranks: NDArray[np.uint64] | None,
+        together: Callable[..., int] | None,
+    ) -> Iterator[tuple[Integers, int]]:
+        """Yield who is in which batch, and how many records it has room for."""
         places = self.of(users.keys(), ranks)
-        tiers = np.searchsorted(self.lengths, np.minimum(counts, self.lengths[-1]))
-        for tier, length in enumerate(self.lengths):
+        tiers = np.searchsorted(self.lengths, users.record_counts())
+        # Whoever has to choose among records is laid out anew each time, apart from the others.
+        for tier, length in enumerate((*self.lengths, self.lengths[-1])):
             members = np.flatnonzero(tiers == tier)
-            for slots in slots_of(places[members], self.width):
-                numbers = np.where(slots >= 0, members[slots], -1)
-                batch = _laid_out(users, numbers, length, word)
-                if keep:
-                    laid.append((numbers, batch))
-                yield numbers, batch
-        if keep:
-            self._laid.setdefault(users, {})[hashed] = laid
+            slots = slots_of(places[members], self.width)
+            few = 1
+            if together is not None:
+                few = together(width=self.width, length=length, features=users.n_features)
+            for start in range(0, len(slots), few):
+                part = slots[start : start + few]
+                numbers = np.full(few * self.width, -1)
+                numbers[: part.size] = np.where(part >= 0, members[part], -1).ravel()
+                yield numbers, length
 
 
 def slots_of(places: Integers, width: int) -> Integers:
@@ -214,26 +244,46 @@ class PlacedSum:
 
     def __call__(self, users: UserData) -> Integers:
         """Return the sum in two rows, as :meth:`~quorate.grid.Grid.encode_halves`."""
-        width = self.grid.bound.dimension
+        program, width = self.program, self.grid.bound.dimension
+        if isinstance(program, CompiledProgram):
+            if program.sums.fits(self.grid, width=self.places.width):
+                return self._compiled(users, program)
+            program = program.rows
         halves = np.zeros((2, width), dtype=np.int64)
         held = np.zeros((self.places.width, width))
         before: tuple[Integers, Any] | None = None
         for numbers, batch in self.places.batches(users, self.ranks, self.word):
             # A program may still be at work when it returns: the next batch is begun meanwhile.
-            begun = numbers, self._begun(batch)
+            begun = numbers, _begun(program, batch)
             if before is not None:
                 halves += self._added(*before, held)
             before = begun
         return halves if before is None else halves + self._added(*before, held)
 
-    def _begun(self, batch: Batch) -> Any:
-        found = call_quietly(lambda: self.program(batch))
-        if found is None:
-            raise SchemaError(
-                "The network raised an exception; its text is withheld because it may quote "
-                "records. Call it on made-up records to see it."
-            )
-        return found
+    def _compiled(self, users: UserData, program: CompiledProgram) -> Integers:
+        """Add up inside of the compiled program, as many batches at once as there are processors.
+
+        Integers are added up, so nothing depends on which of them is done first.
+        """
+        width = self.places.width
+
+        def total(laid: tuple[Integers, Batch]) -> Integers:
+            numbers, batch = laid
+            here = numbers >= 0
+            count = int(here.reshape(-1, width).any(axis=1).sum())
+            found = call_quietly(lambda: program.total(batch, here, count, self.grid, width=width))
+            if found is None or found.shape != (self.grid.bound.dimension,):
+                raise SchemaError(_RAISED)
+            return np.array([found >> 32, found & _LOW])
+
+        laid = self.places.batches(users, self.ranks, self.word, together=program.sums.together)
+        halves = np.zeros((2, self.grid.bound.dimension), dtype=np.int64)
+        many = os.cpu_count() or 1
+        with ThreadPoolExecutor(many) as pool:
+            # A few wait for each processor, and the others are not laid out yet.
+            while waiting := list(islice(laid, 4 * many)):
+                halves += sum(pool.map(total, waiting))
+        return halves
 
     def _added(self, numbers: Integers, found: Any, held: NDArray[np.float64]) -> Integers:
         rows = call_quietly(lambda: np.asarray(found))
@@ -255,3 +305,10 @@ class PlacedSum:
         rows = rows if own.all() else rows[own]
         held[: len(rows), : rows.shape[1]] = rows
         return self.grid.encode_halves(held[: len(rows)])
+
+
+def _begun(program: Callable[[Batch], Any], batch: Batch) -> Any:
+    found = call_quietly(lambda: program(batch))
+    if found is None:
+        raise SchemaError(_RAISED)
+    return found

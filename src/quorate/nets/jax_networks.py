@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.compiled import CompiledProgram, CompiledSums
 from quorate.core.placed import Batch
 from quorate.engines.base import needs
 from quorate.exceptions import ParameterError
@@ -103,13 +104,18 @@ class JaxNetwork(Network):
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process compiles for itself.
-        compiled = ("_compiled", "_compiled_outputs")
+        compiled = ("_compiled", "_compiled_outputs", "_sums")
         return {name: held for name, held in vars(self).items() if name not in compiled}
 
     def gradients(self, theta: Vector) -> Callable[[Batch], Any]:
         """Return the compiled program at these weights."""
         single = theta.astype(np.float32)
         return partial(self._user_gradients, single)
+
+    def program(self, theta: Vector) -> CompiledProgram:
+        """Return the program that clips, rounds and adds up by itself."""
+        single = self._leaves_at(theta.astype(np.float32))
+        return CompiledProgram(self._sums, single, self.gradients(theta))
 
     def outputs_of(self, theta: Vector, rows: NDArray[np.float32]) -> NDArray[Any]:
         """Return the outputs for a batch of records."""
@@ -118,27 +124,40 @@ class JaxNetwork(Network):
     def _user_gradients(self, theta: NDArray[np.float32], batch: Batch) -> Any:
         return self._compiled(theta, batch.rows, batch.targets, batch.present)
 
-    def _weights(self, theta: Any) -> Any:
-        import jax
-
-        leaves, start = list(self._leaves), 0
+    def _leaves_at(self, theta: Any) -> list[Any]:
+        """Return the trained arrays that one vector stands for."""
+        found, start = [], 0
         for place in self._trained:
             leaf = self._leaves[place]
-            leaves[place] = theta[start : start + leaf.size].reshape(leaf.shape).astype(leaf.dtype)
+            found.append(theta[start : start + leaf.size].reshape(leaf.shape).astype(leaf.dtype))
             start += leaf.size
+        return found
+
+    def _weights(self, trained: list[Any]) -> Any:
+        import jax
+
+        leaves = list(self._leaves)
+        for place, leaf in zip(self._trained, trained, strict=True):
+            leaves[place] = leaf
         return jax.tree_util.tree_unflatten(self._tree, leaves)
 
-    def _forward(self, theta: Any, rows: Any) -> Any:
-        return self._apply(self._weights(theta), rows.reshape(rows.shape[0], *self._shape))
+    def _forward(self, trained: list[Any], rows: Any) -> Any:
+        return self._apply(self._weights(trained), rows.reshape(rows.shape[0], *self._shape))
 
-    def _losses(self, theta: Any, rows: Any, targets: Any) -> Any:
+    def _mean_loss(self, trained: list[Any], rows: Any, targets: Any, present: Any) -> Any:
+        import jax.numpy as jnp
+
+        losses = self._losses(trained, rows, targets)
+        return jnp.where(present, losses, 0.0).sum() / jnp.maximum(present.sum(), 1)
+
+    def _losses(self, trained: list[Any], rows: Any, targets: Any) -> Any:
         import jax
         import jax.numpy as jnp
 
         if self._head == "own":
             held = rows.reshape(rows.shape[0], *self._shape)
-            return self._apply(self._weights(theta), held, targets)
-        outputs = self._forward(theta, rows)
+            return self._apply(self._weights(trained), held, targets)
+        outputs = self._forward(trained, rows)
         if self._head == "number":
             return 0.5 * (outputs.reshape(targets.shape) - targets) ** 2
         chances = jax.nn.log_softmax(outputs.reshape(targets.shape[0], -1))
@@ -146,18 +165,25 @@ class JaxNetwork(Network):
         return -jnp.take_along_axis(chances, labels, axis=1)[:, 0]
 
     @cached_property
+    def _sums(self) -> CompiledSums:
+        import jax
+
+        sizes = [self._leaves[place].size for place in self._trained]
+        return CompiledSums(jax.grad(self._mean_loss), sizes)
+
+    @cached_property
     def _compiled(self) -> Any:
         import jax
         import jax.numpy as jnp
 
-        def mean_loss(theta: Any, rows: Any, targets: Any, present: Any) -> Any:
-            losses = self._losses(theta, rows, targets)
-            return jnp.where(present, losses, 0.0).sum() / jnp.maximum(present.sum(), 1)
+        def gradient(theta: Any, rows: Any, targets: Any, present: Any) -> Any:
+            found = jax.grad(self._mean_loss)(self._leaves_at(theta), rows, targets, present)
+            return jnp.concatenate([part.ravel().astype(jnp.float32) for part in found])
 
-        return jax.jit(jax.vmap(jax.grad(mean_loss), in_axes=(None, 0, 0, 0)))
+        return jax.jit(jax.vmap(gradient, in_axes=(None, 0, 0, 0)))
 
     @cached_property
     def _compiled_outputs(self) -> Any:
         import jax
 
-        return jax.jit(self._forward)
+        return jax.jit(lambda theta, rows: self._forward(self._leaves_at(theta), rows))

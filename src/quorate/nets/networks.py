@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.placed import Batch
+from quorate.core.placed import Batch, Program
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import public_generator
 
@@ -53,6 +53,10 @@ class Network(ABC):
     @abstractmethod
     def gradients(self, theta: Vector) -> Callable[[Batch], Any]:
         """Return the program that computes, at these weights, one mean gradient for each place."""
+
+    def program(self, theta: Vector) -> Program:
+        """Return what the core asks: one that adds up by itself, where the back end has it."""
+        return self.gradients(theta)
 
     @abstractmethod
     def outputs_of(self, theta: Vector, rows: NDArray[np.float32]) -> NDArray[Any]:

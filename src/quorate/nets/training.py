@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.core.bounds.lifted_ball import LiftedBall
+from quorate.core.compiled import LARGEST_STEPS
 from quorate.core.people import People
 from quorate.core.placed import Places
 from quorate.grid import Grid, Interval
@@ -45,12 +46,12 @@ __all__ = ["Recipe", "Training", "open_training", "places_for", "recipe_for"]
 
 Vector = NDArray[np.float64]
 
-# Numbers of one batch of gradients: two megabytes, which stay in the cache while they are clipped.
-_BATCH = 2**18
+# Numbers of one batch of gradients: a quarter of a megabyte, which stays in the cache of a core.
+_BATCH = 2**16
 # No batch holds more users, and an expected queue is at least so long: short ones are uneven.
 _WIDEST, _SHORTEST_QUEUE = 512, 16
 # Records of a batch grow by this factor, so that less than that part is padding.
-_GROWTH = 4
+_GROWTH = 3
 # Steps: as many as the signal of one, at least and at most so many.
 _FEWEST, _MOST = 20, 120
 # Gradients of a full batch, users x weights, that are computed in a step before sampling pays.
@@ -113,7 +114,7 @@ def places_for(*, weights: int, users_of_step: float, records: int) -> Places:
     """Return the shapes of batches, from public numbers.
 
     >>> places_for(weights=1607, users_of_step=16_673, records=64)
-    Places(width=128, lengths=(4, 16, 64))
+    Places(width=32, lengths=(3, 8, 22, 64))
     """
     most = min(_WIDEST, max(1, _BATCH // weights), max(1, int(users_of_step) // _SHORTEST_QUEUE))
     lengths = [records]
@@ -201,10 +202,13 @@ class Training:
             cone=account.relation is not Relation.REPLACE,
         )
         scale = 2.0 ** math.ceil(math.log2(multiplier)) * bound.l2_diameter
-        grid = choose_grid(bound, n_users=people.size_bound, noise_scale=scale)
+        # A radius of 2^20 steps: 32 bits hold a gradient to 2^-24 of its size.
+        grid = choose_grid(
+            bound, n_users=people.size_bound, noise_scale=scale, max_steps=LARGEST_STEPS
+        )
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
         total = people.placed_total(
-            self.network.gradients(theta), grid, self.places, word=self.word + step
+            self.network.program(theta), grid, self.places, word=self.word + step
         )
         if self.checkpoint is not None:
             self.checkpoint.claim(step, multiplier=multiplier)
