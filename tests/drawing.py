@@ -5,6 +5,7 @@ import functools
 from quorate.accounting.account import Account
 from quorate.guarantees import Gaussian, Relation
 from quorate.noise import use_noise
+from sealing import sealed_for
 
 
 def gaussian_account(mu, relation=Relation.REPLACE):
@@ -26,6 +27,8 @@ class Drawing:
 
         @functools.wraps(found)
         def call(*arguments, **keywords):
+            if name == "release":
+                arguments = [sealed_for(self._mechanism, each) for each in arguments]
             with use_noise(self._noise):
                 return found(*arguments, **keywords)
 

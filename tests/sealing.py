@@ -4,28 +4,107 @@ from fractions import Fraction
 
 import numpy as np
 
-from quorate.core.moves import Moves
+from quorate.core.by_hand import rows_by_hand, sealed_by_hand
+from quorate.core.moves import GridMoves, Moves
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine
-from quorate.core.sealed import _KEY, opened, opened_rows, seal
+from quorate.core.sealed import _KEY, Closed, opened, opened_rows, seal
 from quorate.distributions.hypotheses.families import DuelTable
 from quorate.guarantees import Relation
 from quorate.means.weighted_users import PeopleVectors
+from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.mechanisms.choices.noisy_rank import NoisyRank
+from quorate.mechanisms.choices.private_cap import PrivateCap
+from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.choices.round_quantile import RoundQuantile
+from quorate.mechanisms.means.pair_quantile import PairQuantile
+from quorate.mechanisms.means.private_range import PrivateRange
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.search.random_restarts import RandomRestarts
+from quorate.mechanisms.sums import NoisySearch, NoisySum
+from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 __all__ = [
+    "compared",
     "duels_of",
+    "holding",
     "moved",
     "moved_line",
     "numbers_of",
     "paid_by_a_quarter",
+    "release_by_hand",
+    "released_counts",
     "rows_of",
+    "sealed_for",
     "start_run",
     "total_of",
     "vectors_of",
     "worst_duels_of",
 ]
+
+
+OF_TOTALS = NoisySum | NoisyCount | ChooseBest | PrivateCap
+OF_ROWS = (
+    FloatQuantile
+    | NoisyRank
+    | NoisySearch
+    | PairQuantile
+    | PrivateQuantile
+    | PrivateRange
+    | RandomRestarts
+    | RotatedWinsorizedMean
+    | RoundQuantile
+    | SubsampledMechanism
+    | WinsorizedMean
+)
+
+
+def sealed_for(mechanism, numbers):
+    """Seal plain numbers as a mechanism takes them: one user moves them as it says, or owns a row.
+
+    What is sealed stays as it is.
+    """
+    mechanism = getattr(mechanism, "_mechanism", mechanism)
+    if isinstance(numbers, Closed) or not isinstance(mechanism, OF_TOTALS | OF_ROWS):
+        return numbers
+    relation = mechanism.relation
+    if isinstance(mechanism, NoisySum):
+        return sealed_by_hand(numbers, GridMoves(mechanism.grid, relation), relation)
+    if isinstance(mechanism, NoisyCount):
+        return sealed_by_hand([numbers], Moves.of_counts(1), relation)
+    if isinstance(mechanism, ChooseBest | PrivateCap):
+        sided = getattr(mechanism, "one_sided", True)
+        known = {"coordinates": len(numbers), "one_sided": sided}
+        return sealed_by_hand(numbers, Moves.of_scores(mechanism.sensitivity, **known), relation)
+    return rows_by_hand(numbers, relation)
+
+
+def release_by_hand(mechanism, *numbers, **known):
+    """Release plain numbers, sealed as the mechanism takes them."""
+    return mechanism.release(*(sealed_for(mechanism, each) for each in numbers), **known)
+
+
+def released_counts(search, counts, **known):
+    """Search among plain counts."""
+    moves = Moves.of_counts(len(counts))
+    return search.release_counts(sealed_by_hand(counts, moves, search.relation), **known)
+
+
+def compared(mechanism, count, n_users, **known):
+    """Compare a plain count with a share of people."""
+    without, counted = mechanism.weights
+    excess = int(count) * counted + (int(n_users) - int(count)) * without
+    moves = Moves.of_counts(1).times(mechanism.sensitivity)
+    return mechanism.release(sealed_by_hand([excess], moves, mechanism.relation), **known)
+
+
+def holding(counts, relation=Relation.REPLACE):
+    """Return people who hold so many records each."""
+    offsets = np.cumsum([0, *counts])
+    return People(UserData(np.zeros((offsets[-1], 1)), offsets=offsets), relation)
 
 
 def moved(numbers, by=1, *, squared=None, relation=Relation.REPLACE):

@@ -26,7 +26,7 @@ from quorate.exceptions import (
 from quorate.guarantees import Approximate, Gaussian, Nothing, Numerics, Pure, Relation
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.noise import SeededNoise, use_noise
-from sealing import moved
+from sealing import moved, release_by_hand
 
 ZERO = np.zeros(1, np.int64)
 
@@ -313,7 +313,7 @@ class TestParts:
 
     def test_the_whole_remembers_what_its_parts_drew(self):
         account = Account.open(epsilon=1.0)
-        NoisyCount(epsilon=0.5).release(3, account=account.part(Fraction(1, 2)))
+        release_by_hand(NoisyCount(epsilon=0.5), 3, account=account.part(Fraction(1, 2)))
         assert account.event == Pure(0.5)
 
     def test_the_rest_is_what_is_left(self):
@@ -357,13 +357,13 @@ class TestNoise:
     def test_it_is_captured_when_the_account_opens(self):
         account = Account.open(epsilon=1.0)
         with use_noise(SeededNoise(0)):
-            NoisyCount(epsilon=0.5).release(3, account=account)
+            release_by_hand(NoisyCount(epsilon=0.5), 3, account=account)
         assert account.guarantee().numerics is Numerics.EXACT
 
     def test_a_double_is_written_into_the_promise(self):
         with use_noise(SeededNoise(0)):
             account = Account.open(epsilon=1.0)
-        NoisyCount(epsilon=0.5).release(3, account=account)
+        release_by_hand(NoisyCount(epsilon=0.5), 3, account=account)
         assert account.guarantee().numerics is Numerics.VOID
 
 
@@ -371,7 +371,7 @@ class TestForm:
     def test_neighbours_must_be_those_of_the_account(self):
         account = Account.open(epsilon=1.0, relation=Relation.ADD_REMOVE)
         with pytest.raises(RelationMismatchError, match="NoisyCount"):
-            NoisyCount(epsilon=0.5).release(3, account=account)
+            release_by_hand(NoisyCount(epsilon=0.5), 3, account=account)
 
     def test_a_copy_would_hold_the_budget_twice(self):
         account = Account.open(epsilon=1.0)

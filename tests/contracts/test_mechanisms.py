@@ -48,7 +48,7 @@ from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
 from quorate.simplex import Simplex
-from sealing import moved
+from sealing import compared, holding, release_by_hand
 
 SOURCE = Path(quorate.__file__).parent
 SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Examples"]
@@ -112,7 +112,7 @@ LISTED = [
     Listed(
         ChooseBest,
         {"candidates": 3, "epsilon": 1.0},
-        lambda m: m.release(np.array([3, 1, 2])),
+        lambda m: release_by_hand(m, np.array([3, 1, 2])),
     ),
     Listed(
         ChooseOrdered,
@@ -123,33 +123,33 @@ LISTED = [
     Listed(
         PrivateQuantile,
         {"domain": (0, 99), "epsilon": 1.0},
-        lambda m: m.release(np.array([3, 50, 1000])),
+        lambda m: release_by_hand(m, np.array([3, 50, 1000])),
     ),
     Listed(
         PairQuantile,
         {"domain": (0, 99), "epsilon": 1.0},
-        lambda m: m.release(np.array([3, 50, 1000])),
+        lambda m: release_by_hand(m, np.array([3, 50, 1000])),
     ),
     Listed(
         FloatQuantile,
         {"lower": 0.0, "upper": 1.0, "resolution": 0.01, "epsilon": 1.0},
-        lambda m: m.release(np.array([0.1, np.nan, 4.0])),
+        lambda m: release_by_hand(m, np.array([0.1, np.nan, 4.0])),
     ),
     Listed(
         RoundQuantile,
         {"lower": 0.0, "upper": 1.0, "epsilon": 1.0},
-        lambda m: m.release(m.encode(np.array([0.1, np.nan, 4.0]))),
+        lambda m: release_by_hand(m, m.encode(np.array([0.1, np.nan, 4.0]))),
     ),
     Listed(
         NoisyRank,
         {"quantile": Fraction(1, 2), "epsilon": 1.0},
-        lambda m: m.release(np.array([3, 50]), np.array([4, 50]), point=7),
+        lambda m: release_by_hand(m, np.array([3, 50]), np.array([4, 50]), point=7),
         lambda m, beta: m.upper_bound(0, beta),
     ),
     Listed(
         PrivateCap,
         {"caps": (1.0, 2.0, 5.0), "aim": 3.0, "epsilon": 1.0},
-        lambda m: m.release(m.excess(np.array([0.5, np.nan, 4.0]))),
+        lambda m: release_by_hand(m, m.excess(np.array([0.5, np.nan, 4.0]))),
     ),
     Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: m.release({3: 2, 4: 1})),
     Listed(
@@ -186,27 +186,27 @@ LISTED = [
             "noise_multiplier": 3.0,
             "delta": 1e-6,
         },
-        lambda m: m.release(np.arange(20.0)),
+        lambda m: release_by_hand(m, np.arange(20.0)),
     ),
     Listed(
         PrivateCompare,
         {"share": 0.5, "epsilon": 1.0},
-        lambda m: m.release(5, n_users=10),
+        lambda m: compared(m, 5, 10),
     ),
     Listed(
         RoughRecords,
         {"cuts": (2, 4, 8), "epsilon": 1.0},
-        lambda m: str(m.release(np.array([1, 3, 5, 9]))),
+        lambda m: str(m.release(holding([1, 3, 5, 9], m.relation))),
     ),
     Listed(
         PrivateRange,
         {"lower": -9.0, "upper": 9.0, "radius": 1.0, "epsilon": 1.0},
-        lambda m: m.release(np.array([2.0, np.nan, 700.0])),
+        lambda m: release_by_hand(m, np.array([2.0, np.nan, 700.0])),
     ),
     Listed(
         WinsorizedMean,
         {"lower": -9.0, "upper": 9.0, "radius": 1.0, "epsilon": 1.0, "n_users": 3},
-        lambda m: m.release(np.array([2.0, np.nan, 700.0])),
+        lambda m: release_by_hand(m, np.array([2.0, np.nan, 700.0])),
     ),
     Listed(
         RotatedWinsorizedMean,
@@ -219,7 +219,7 @@ LISTED = [
             "dimension": 2,
             "constants": "published",
         },
-        lambda m: m.release(np.ones((3, 2)), rotation=Rotation.random(2, random_state=0)),
+        lambda m: release_by_hand(m, np.ones((3, 2)), rotation=Rotation.random(2, random_state=0)),
         tight=False,
     ),
     Listed(
@@ -232,7 +232,7 @@ LISTED = [
             "records": 9,
             "failure": 0.9,
         },
-        lambda m: m.release(np.array([[0.1, 0.9], [0.2, np.nan], [0.0, 1e9]])),
+        lambda m: release_by_hand(m, np.array([[0.1, 0.9], [0.2, np.nan], [0.0, 1e9]])),
         lambda m, beta: m.error_bound(2, beta),
     ),
 ]
@@ -256,12 +256,12 @@ CONVERSIONS = [
     Listed(
         SubsampledMechanism,
         {
-            "run": lambda rows, account: int(account.laplace(moved(rows[:1], 1), scale=1.0)[0]),
+            "run": lambda rows, account: int(account.laplace(rows.tally(101)[50], scale=1.0)[0]),
             "inner": Approximate(1.0, 1e-3),
             "sample": 1,
             "population": 3,
         },
-        lambda m: m.release(np.array([0, 50, 100])),
+        lambda m: release_by_hand(m, np.array([0, 50, 100])),
     ),
 ]
 every_conversion = pytest.mark.parametrize(
@@ -399,7 +399,7 @@ class TestConversions:
         def paid(*arguments):
             return released(mechanism, *arguments, **kwargs)
 
-        listed.release(type("Paid", (), {"release": staticmethod(paid)}))
+        listed.release(type("Paid", (), {"_mechanism": mechanism, "release": staticmethod(paid)}))
         assert account.event == mechanism.event
 
 

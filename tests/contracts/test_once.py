@@ -52,7 +52,7 @@ from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import OneRound, StatisticalQuery
 from quorate.serve.message_store import MessageStore
 from quorate.serve.tallying import tally_store
-from sealing import moved
+from sealing import moved, release_by_hand
 
 HALF = Fraction(1, 2)
 X = np.random.default_rng(0).uniform(size=(400, 1))
@@ -131,7 +131,10 @@ OPEN = {
         lambda held: held.pay(HALF),
     ),
     "noise that was foreseen": (foreseen_account, gaussian),
-    "a mechanism": (account, lambda held: NoisyCount(epsilon=0.5).release(3, account=held)),
+    "a mechanism": (
+        account,
+        lambda held: release_by_hand(NoisyCount(epsilon=0.5), 3, account=held),
+    ),
     "a fit that borrows": (
         lambda: UserMean(0.5, bounds=1.0).draw_from(SharedAccount.open(epsilon=1.0)),
         lambda held: held.fit(PEOPLE),

@@ -3,8 +3,10 @@
 import pytest
 
 from core_border import (
+    BY_HAND,
     CLOSED_OPERATIONS,
     DEBT,
+    HANDS,
     KEYS,
     MODULES,
     SEALED_ROOMS,
@@ -28,14 +30,18 @@ def test_only_closed_operations_hold_a_source():
     assert those(lambda source: imported(source) & SOURCES) <= CLOSED_OPERATIONS
 
 
+def test_only_audits_and_single_rows_are_sealed_by_hand():
+    assert those(lambda source: imported(source) & BY_HAND) == HANDS
+
+
 def test_only_the_core_goes_through_private_doors():
     inside = {
         "accounting/account_parts.py",
         "accounting/secret_pairs.py",
-        "core/claims.py",
         "core/people.py",
         "core/questions/ballots.py",
         "core/questions/lines.py",
+        "core/questions/scores.py",
         "core/questions/shares.py",
         "core/sealed.py",
     }
@@ -45,8 +51,7 @@ def test_only_the_core_goes_through_private_doors():
 @pytest.mark.parametrize("room", sorted(SEALED_ROOMS))
 def test_a_sealed_room_holds_no_crowd_and_claims_nothing(room):
     ours = {name for name in MODULES if name.split("/")[0] == room}
-    private = {"Crowd", "claimed", "claimed_total", "as_rows"}
-    found = {name for name in ours if imported(MODULES[name].read_text()) & private}
+    found = {name for name in ours if imported(MODULES[name].read_text()) & {"Crowd"}}
     assert found <= DEBT
 
 

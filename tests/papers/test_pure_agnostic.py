@@ -112,7 +112,7 @@ class TestAlgorithm2:
         x, y = np.array(self.HELD).T
         data = UserData.from_arrays(x[:, None].astype(float), y, users=np.arange(len(self.HELD)))
         people, rounds = People(data, Relation.REPLACE), itertools.count()
-        compare = PrivateCompare.release_excess
+        compare = PrivateCompare.release
 
         def release(mechanism, excess, *, account):
             place = next(rounds) % 2
@@ -120,7 +120,7 @@ class TestAlgorithm2:
                 return compare(mechanism, excess, account=account)
             return bool(first)
 
-        monkeypatch.setattr(PrivateCompare, "release_excess", release)
+        monkeypatch.setattr(PrivateCompare, "release", release)
         search = MinErrorSearch(alpha=ALPHA, records=9, published=True)
         found = enumerate_runs(
             lambda noise: search.run(

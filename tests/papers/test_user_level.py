@@ -19,6 +19,7 @@ from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.models.optimization.phased import PhasedMinimizer
 from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
+from sealing import release_by_hand
 
 
 class TestAlgorithm6:
@@ -162,7 +163,7 @@ class TestAlgorithm5:
         )
         table, draws = np.tile(losses, (4, 1)), 1000
         with use_noise(SeededNoise(0)):
-            chosen = np.array([restarts.release(table)[0] for _ in range(draws)])
+            chosen = np.array([release_by_hand(restarts, table)[0] for _ in range(draws)])
         assert set(asked) == {epsilon / 3}
         # The code stops once in a whole number of visits.
         stop = 1 / math.ceil(5 * 3 / alpha)

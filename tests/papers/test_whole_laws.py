@@ -24,6 +24,7 @@ from quorate.learners.smallest_error_search import choose_by_estimated_level
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.means.winsorized import WinsorizedMean
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind
+from sealing import release_by_hand
 
 EPSILON = 1.7
 
@@ -419,7 +420,7 @@ class TestWinsorizedMean:
     def test_the_range_is_drawn_by_these_weights(self):
         mean = WinsorizedMean(lower=0.0, upper=16.0, radius=1.0, epsilon=2.0, n_users=4)
         values, middles = np.array([2.5, 3.5, 3.9, 6.1]), np.arange(1.0, 16.0, 2.0)
-        drawn = enumerate_runs(lambda noise: mean.range.release(values))
+        drawn = enumerate_runs(lambda noise: release_by_hand(mean.range, values))
         outside = [max((values < m - 1).sum(), (values >= m + 1).sum()) for m in middles]
         expected = exponential(outside, rate=float(mean.epsilons[0]) / 2)
         found = [drawn.get((m - 3.0, m + 3.0), 0.0) for m in middles]

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from quorate.auditing import Cells, Law, SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.by_hand import rows_by_hand
 from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.choices.choose import ChooseBest, Selection
@@ -29,7 +30,7 @@ from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum
 from quorate.simplex import Vote
-from sealing import moved, numbers_of
+from sealing import moved, numbers_of, release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 
@@ -108,7 +109,7 @@ def noisy_sum(name, kind, grid, relation, world, cells, **parameters):
     def without_clip(records):
         finite = np.nan_to_num(as_rows(records, dimension), nan=0.0, posinf=99.0, neginf=-99.0)
         totals = np.rint(finite / grid.step).astype(np.int64).sum(axis=0)
-        return make().release(totals, count=3)
+        return release_by_hand(make(), totals, count=3)
 
     def bound_from_the_data(records):
         rows = np.nan_to_num(as_rows(records, dimension), nan=0.0, posinf=99.0, neginf=-99.0)
@@ -207,9 +208,9 @@ def noisy_count(relation):
         cells=Cells(reach=3.0),
         twins={
             "noise halved": Twin(lambda d: run(d, epsilon=2.0)),
-            "clip removed": Twin(lambda d: make().release(int(np.nansum(np.array(d))))),
+            "clip removed": Twin(lambda d: release_by_hand(make(), int(np.nansum(np.array(d))))),
             "bound from the data": Twin(
-                lambda d: make(epsilon=1 / largest(d)).release(int(np.nansum(np.array(d))))
+                lambda d: release_by_hand(make(epsilon=1 / largest(d)), int(np.nansum(np.array(d))))
             ),
             "off-by-one sensitivity": Twin(lambda d: run((*d, *d))),
         },
@@ -271,7 +272,7 @@ def choose_best(selection, relation, *, one_sided=False):
         return ChooseBest(**(given | changes))
 
     def run(records, low=low, high=high, **changes):
-        return make(**changes).release(votes(records, low=low, high=high))
+        return release_by_hand(make(**changes), votes(records, low=low, high=high))
 
     return Case(
         name=f"ChooseBest-{selection.name}-{relation.name}{'-one-sided' if one_sided else ''}",
@@ -326,7 +327,7 @@ def private_quantile(relation, quantile, *, n_users, values):
         return kind(**(given | changes))
 
     def run(records, kind=PrivateQuantile, **changes):
-        return make(kind, **changes).release(np.array(records, dtype=np.int64))
+        return release_by_hand(make(kind, **changes), np.array(records, dtype=np.int64))
 
     def domain_from_the_data(records):
         return run(records, domain=(0, max([1, *records])))
@@ -360,7 +361,9 @@ def quantile_of_limits(relation):
 
     def run(records, **changes):
         limits = np.array(records, dtype=np.int64).reshape(-1, 2)
-        return make(**changes).release_between(limits[:, 0], limits[:, 1])
+        mechanism = make(**changes)
+        lower, upper = (rows_by_hand(each, mechanism.relation) for each in limits.T)
+        return mechanism.release_between(lower, upper)
 
     return Case(
         name=f"PrivateQuantile.release_between-{relation.name}",
@@ -387,7 +390,7 @@ def float_quantile(relation):
         return FloatQuantile(**(given | {"relation": relation} | changes))
 
     def run(records, **changes):
-        return make(**changes).release(np.array(records, dtype=np.float64))
+        return release_by_hand(make(**changes), np.array(records, dtype=np.float64))
 
     def range_from_the_data(records):
         return run(records, upper=max([1.0, *(r for r in records if r < 9)]))
@@ -456,7 +459,7 @@ class TestLawsThatMechanismsState:
             return ChooseBest(candidates=4, epsilon=1.3, selection=selection)
 
         scores = np.array([3, -2, 5, 5])
-        law = enumerate_runs(lambda _: make().release(scores))
+        law = enumerate_runs(lambda _: release_by_hand(make(), scores))
         assert [law[i] for i in range(4)] == pytest.approx(make().probabilities(scores), rel=1e-12)
 
     def test_choose_ordered(self):
@@ -476,6 +479,6 @@ class TestLawsThatMechanismsState:
             return PrivateQuantile(domain=(-3, 4), epsilon=1.3, quantile=0.9)
 
         values = np.array([-9, 0, 2, 2, 7])
-        law = enumerate_runs(lambda _: make().release(values))
+        law = enumerate_runs(lambda _: release_by_hand(make(), values))
         stated = make().probabilities(values)
         assert [law[u] for u in range(-3, 5)] == pytest.approx(stated, rel=1e-12)

@@ -23,6 +23,7 @@ from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, choose_grid
+from sealing import release_by_hand
 
 ADVERSARIAL = [0.0, -0.0, 1e-320, 3.7, -1e300, 1e308, np.inf, -np.inf, np.nan]
 SEEDS = range(3)
@@ -45,17 +46,17 @@ MECHANISMS = {
     "LaplaceSum": lambda v: LaplaceSum(grid=LINE, epsilon=1.0).release_values(v),
     "GaussianSum": lambda v: GaussianSum(grid=LINE, noise_multiplier=2.0).release_values(v),
     "NoisyCount": lambda v: NoisyCount(epsilon=1.0).release_values(v),
-    "ChooseBest": lambda v: ChooseBest(candidates=3, epsilon=1.0).release(votes_of(v)),
-    "ChooseBest-GUMBEL": lambda v: ChooseBest(
-        candidates=3, epsilon=1.0, selection=Selection.GUMBEL
-    ).release(votes_of(v)),
-    "ChooseOrdered": lambda v: ChooseOrdered(epsilon=1.0).release(np.full(3, 2**60), votes_of(v)),
-    "PrivateQuantile": lambda v: PrivateQuantile(domain=(-(2**62), 2**62), epsilon=1.0).release(
-        integers_of(v)
+    "ChooseBest": lambda v: release_by_hand(ChooseBest(candidates=3, epsilon=1.0), votes_of(v)),
+    "ChooseBest-GUMBEL": lambda v: release_by_hand(
+        ChooseBest(candidates=3, epsilon=1.0, selection=Selection.GUMBEL), votes_of(v)
     ),
-    "FloatQuantile": lambda v: FloatQuantile(
-        lower=-1.0, upper=1.0, resolution=2.0**-20, epsilon=1.0
-    ).release(v),
+    "ChooseOrdered": lambda v: ChooseOrdered(epsilon=1.0).release(np.full(3, 2**60), votes_of(v)),
+    "PrivateQuantile": lambda v: release_by_hand(
+        PrivateQuantile(domain=(-(2**62), 2**62), epsilon=1.0), integers_of(v)
+    ),
+    "FloatQuantile": lambda v: release_by_hand(
+        FloatQuantile(lower=-1.0, upper=1.0, resolution=2.0**-20, epsilon=1.0), v
+    ),
 }
 
 
@@ -74,9 +75,10 @@ class TestMechanisms:
             total = LaplaceSum(
                 grid=Grid(bound, step=2.0**-20), epsilon=1.0, relation=Relation.ADD_REMOVE
             ).release_values(values)
-            median = PrivateQuantile(
-                domain=(0, 99), epsilon=1.0, relation=Relation.ADD_REMOVE
-            ).release(integers_of(values))
+            median = release_by_hand(
+                PrivateQuantile(domain=(0, 99), epsilon=1.0, relation=Relation.ADD_REMOVE),
+                integers_of(values),
+            )
             return total, median
 
         for fewer in (values_with(0.2)[:-1], np.array([])):
@@ -89,14 +91,18 @@ class TestMechanisms:
             lambda v: LaplaceSum(
                 grid=Grid(Interval(-1.0, max(1.0, np.nanmax(v))), step=2.0**-20), epsilon=1.0
             ).release_values(v),
-            lambda v: FloatQuantile(
-                lower=-1.0, upper=max(1.0, np.max(v)), resolution=2.0**-20, epsilon=1.0
-            ).release(v),
-            lambda v: ChooseBest(candidates=len(set(np.floor(v))), epsilon=1.0).release(
-                np.zeros(len(set(np.floor(v))), dtype=np.int64)
+            lambda v: release_by_hand(
+                FloatQuantile(
+                    lower=-1.0, upper=max(1.0, np.max(v)), resolution=2.0**-20, epsilon=1.0
+                ),
+                v,
             ),
-            lambda v: [NoisyCount(epsilon=1.0).release(3) for x in v if x < 1],
-            lambda v: NoisyCount(epsilon=1.0).release(3) if v[3] < 1 else 3,
+            lambda v: release_by_hand(
+                ChooseBest(candidates=len(set(np.floor(v))), epsilon=1.0),
+                np.zeros(len(set(np.floor(v))), dtype=np.int64),
+            ),
+            lambda v: [release_by_hand(NoisyCount(epsilon=1.0), 3) for x in v if x < 1],
+            lambda v: release_by_hand(NoisyCount(epsilon=1.0), 3) if v[3] < 1 else 3,
         ],
         ids=["bound", "domain", "candidates", "number of releases", "skipped release"],
     )
@@ -132,8 +138,8 @@ def engine_sum(data, statistic=None, threads=1):
     grid = choose_grid(bound, n_users=data.n_users)
     crowd = MemoryCrowd(data, n_parts=5, threads=threads)
     totals = crowd.total(statistic or UserMeans(bound), grid)
-    return GaussianSum(grid=grid, noise_multiplier=2.0, delta=1e-6).release(
-        totals, count=data.n_users
+    return release_by_hand(
+        GaussianSum(grid=grid, noise_multiplier=2.0, delta=1e-6), totals, count=data.n_users
     )
 
 

@@ -15,6 +15,7 @@ from quorate.public_randomness import SharedSeed
 from quorate.stability.from_learner import FixedConcepts, LearnerRepresentation
 from quorate.stability.representations import ListedConcepts, Majority
 from quorate.users import UserData
+from sealing import release_by_hand
 
 CUTS = Thresholds(0, 3)
 
@@ -25,7 +26,9 @@ def learner(epsilon):
     def run(noise):
         account = Account.open(epsilon=epsilon, noise=noise)
         choice = ChooseBest(candidates=CUTS.size, epsilon=epsilon)
-        return CUTS.concept(choice.release(np.zeros(CUTS.size, dtype=np.int64), account=account))
+        return CUTS.concept(
+            release_by_hand(choice, np.zeros(CUTS.size, dtype=np.int64), account=account)
+        )
 
     return run
 

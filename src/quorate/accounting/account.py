@@ -50,7 +50,7 @@ from quorate._validate import (
 from quorate.accounting.compose import price
 from quorate.accounting.costs import PricedChain, draw_costs, gdp_mu, promise_of, words
 from quorate.core.moves import GridMoves
-from quorate.core.sealed import Sealed, opened
+from quorate.core.sealed import Sealed, check_sealed, opened
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
@@ -451,12 +451,7 @@ class Account(OnceOnly):
 
     def _checked(self, sealed: Sealed, scale: float | Fraction) -> float:
         """Refuse what is not sealed, or about other people; return the scale as a float."""
-        if not isinstance(sealed, Sealed):
-            raise SealedError(
-                "An account opens sealed numbers only, whose sensitivity the seal says; got "
-                f"{type(sealed).__name__}. Ask People a question, or use release_values of a "
-                "mechanism for rows of your own."
-            )
+        check_sealed(sealed, Sealed)
         self.check_seal(sealed)
         return float_up(scale)
 

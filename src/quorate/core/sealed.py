@@ -31,6 +31,7 @@ __all__ = [
     "Sealed",
     "SealedRows",
     "check_rows",
+    "check_sealed",
     "opened",
     "opened_rows",
     "seal",
@@ -271,6 +272,16 @@ class Sealed(Closed):
                 "Two sealed numbers about other people, or under another relation, cannot be "
                 "combined: one user would move them in other ways than either seal says."
             )
+
+
+def check_sealed(numbers: Any, kind: type) -> None:
+    """Refuse numbers that are not sealed, and say what to do."""
+    if not isinstance(numbers, kind):
+        raise SealedError(
+            f"Expected a {kind.__name__}, whose seal says how far one user moves it, got "
+            f"{type(numbers).__name__}. Ask People a question; numbers of your own are sealed in "
+            "quorate.core.by_hand."
+        )
 
 
 class SealedRows(Closed):

@@ -101,7 +101,7 @@ class HeldRecords:
             epsilon=rough_records_budget(self.account.epsilon, relation=relation, n_users=n_users),
             relation=relation,
         )
-        self.known = rough.release_of(people, account=self.account)
+        self.known = rough.release(people, account=self.account)
 
     def typical(self, people: People) -> int:
         """Return the number of records an algorithm is tuned to, stated or released."""

@@ -187,7 +187,7 @@ class MinErrorSearch:
                 excess = walk.scores(Spoken(score, *weights)).min()
             else:
                 excess = people.scores(Judged(concepts, (score,), *weights)).min()
-            if compare.release_excess(excess, account=account):
+            if compare.release(excess, account=account):
                 lower = guess
             else:
                 upper = guess

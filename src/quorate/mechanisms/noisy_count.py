@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.core.claims import claimed
-from quorate.core.moves import Moves
-from quorate.core.sealed import Sealed
+from quorate.core.by_hand import rows_by_hand
+from quorate.core.sealed import Sealed, check_sealed
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceNoise, laplace_deviation, laplace_quantile
@@ -84,14 +83,11 @@ class NoisyCount(LaplaceNoise):
         """How far one user moves the count."""
         return 1
 
-    def release(self, count: Sealed | int, *, account: Account | None = None) -> int:
+    def release(self, count: Sealed, *, account: Account | None = None) -> int:
         """Release a noisy count, given the exact one; it may be negative."""
-        if not isinstance(count, Sealed):
-            if not isinstance(count, int | np.integer) or isinstance(count, bool):
-                raise SchemaError(f"Expected an integer count, got {type(count).__name__}.")
-            # Cutting brings no two counts further apart.
-            inside = min(max(int(count), -(2**62)), 2**62)
-            count = claimed([inside], Moves.of_counts(1), self.relation)
+        check_sealed(count, Sealed)
+        if count.shape != (1,):
+            raise SchemaError(f"Expected one count, got an array of shape {count.shape}.")
         paying = Account.of_release(account, self)
         return int(paying.laplace(count, scale=self.scale)[0])
 
@@ -100,7 +96,8 @@ class NoisyCount(LaplaceNoise):
         values = np.asarray(indicators)
         if values.ndim != 1 or values.dtype.kind not in "fiub":
             raise SchemaError("Expected one indicator, 0 or 1, for each user.")
-        return self.release(int(np.count_nonzero(values == 1)), account=account)
+        count = rows_by_hand(values == 1, self.relation).tally(2)[1]
+        return self.release(count, account=account)
 
     def error_bound(self, beta: float) -> int:
         """Return what the error does not exceed, except with chance ``beta``: the smallest such."""

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +21,8 @@ from quorate import _validate
 from quorate._validate import exact_ratio, float_down, ratio_root_up, root_up
 from quorate.accounting.account import Account
 from quorate.accounting.calibrate import gaussian_multiplier
-from quorate.core.claims import as_rows, claimed, claimed_total
-from quorate.core.moves import Moves
-from quorate.core.sealed import Sealed, SealedRows
+from quorate.core.by_hand import rows_by_hand
+from quorate.core.sealed import Sealed, SealedRows, check_sealed
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.grid import MAX_STEPS, SUM_LIMIT, Bound, Grid
 from quorate.guarantees import DISCRETENESS, Event, Gaussian, Relation, Repeated
@@ -61,13 +59,13 @@ class NoisySum:
     relation: Relation
 
     def release(
-        self, totals: Sealed | ArrayLike, *, count: float, account: Account | None = None
+        self, totals: Sealed, *, count: float, account: Account | None = None
     ) -> NDArray[np.float64]:
         """Release a noisy sum, given the exact one.
 
         Parameters
         ----------
-        totals : Sealed, or integers, one per coordinate
+        totals : Sealed
             Sum over users of ``grid.encode``: the answer of ``people.total``.
         count : float
             How often the centre was subtracted: the number of users under ``REPLACE``, where it is
@@ -75,16 +73,16 @@ class NoisySum:
         account : Account, optional
             What pays for the noise; by default one that holds just this release.
         """
-        sums = claimed_total(totals, self.grid, self.relation)
-        if sums.shape != (self.grid.bound.dimension,):
+        check_sealed(totals, Sealed)
+        if totals.shape != (self.grid.bound.dimension,):
             raise SchemaError(
                 f"Expected one total for each of {self.grid.bound.dimension} coordinates, got an "
-                f"array of shape {sums.shape}."
+                f"array of shape {totals.shape}."
             )
         if self.relation is Relation.REPLACE and 0 < count < math.inf:
             self.grid.check_sum(math.ceil(count))
         paying = Account.of_release(account, self)
-        return self.grid.decode(self._add_noise(sums, paying), count=count)
+        return self.grid.decode(self._add_noise(totals, paying), count=count)
 
     def release_values(
         self,
@@ -105,7 +103,8 @@ class NoisySum:
             )
         rows = np.asarray(values)
         known = len(rows) if count is None else count
-        return self.release(self.grid.encode_sum(rows), count=known, account=account)
+        totals = rows_by_hand(rows, self.relation).total(self.grid)
+        return self.release(totals, count=known, account=account)
 
     def _add_noise(self, sums: Sealed, account: Account) -> NDArray[np.int64]:
         raise NotImplementedError
@@ -321,8 +320,9 @@ class NoisySearch(GaussianMechanism):
 
     Examples
     --------
+    >>> from quorate.core.by_hand import rows_by_hand
     >>> search = NoisySearch(thresholds=2.0 ** np.arange(8), target=50, noise_multiplier=1.0)
-    >>> search.release(np.arange(100.0))
+    >>> search.release(rows_by_hand(np.arange(100.0)))
     6
     """
 
@@ -374,30 +374,25 @@ class NoisySearch(GaussianMechanism):
         noise, unit = exact_ratio(self.noise_multiplier)
         return ratio_root_up((_FINENESS * noise) ** 2 + DISCRETENESS * unit**2, unit**2)
 
-    def release(self, values: SealedRows | NDArray[Any], *, account: Account | None = None) -> int:
+    def release(self, values: SealedRows, *, account: Account | None = None) -> int:
         """Return the index of the threshold found; NaN counts as infinitely far."""
-        counts = as_rows(values, self.relation).counts(self.thresholds)
-        return self.release_counts(counts, account=account)
+        check_sealed(values, SealedRows)
+        return self.release_counts(values.counts(self.thresholds), account=account)
 
-    def release_counts(
-        self,
-        counts: Sealed | NDArray[np.int64],
-        *,
-        account: Account | None = None,
-    ) -> int:
+    def release_counts(self, counts: Sealed, *, account: Account | None = None) -> int:
         """Return the index of the threshold found, from the counts at all thresholds.
 
         If the values are in parts, each part counts all thresholds in one pass; the search uses few
         of the counts.
         """
-        held = claimed(counts, Moves.of_counts(self.thresholds.size), self.relation)
-        if held.shape != self.thresholds.shape:
+        check_sealed(counts, Sealed)
+        if counts.shape != self.thresholds.shape:
             raise ParameterError("Expected one count for each threshold.")
         paying = Account.of_release(account, self)
         low, high, sigma = -1, self.thresholds.size - 1, self.sigma
         while high - low > 1:
             middle = (low + high) // 2
-            noisy = paying.gaussian(_FINENESS * held[middle], sigma=sigma)[0] / _FINENESS
+            noisy = paying.gaussian(_FINENESS * counts[middle], sigma=sigma)[0] / _FINENESS
             low, high = (low, middle) if noisy >= self.target else (middle, high)
         return high
 

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.auditing import Cells, ExactAudit, SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.by_hand import rows_by_hand, sealed_by_hand
+from quorate.core.moves import Moves
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Guarantee
@@ -149,7 +151,9 @@ AUDITS: dict[str, Audit] = {
         summary="the best of a few candidates",
         claim=_best().guarantee,
         world=_PAIRS,
-        run=lambda records, factor: _best(factor).release(_votes(records)),
+        run=lambda records, factor: _best(factor).release(
+            sealed_by_hand(_votes(records), Moves.of_scores(4, coordinates=2, one_sided=False))
+        ),
     ),
     "choose-ordered": Audit(
         summary="a point of an ordered domain, piece by piece",
@@ -163,7 +167,9 @@ AUDITS: dict[str, Audit] = {
         summary="a quantile of one integer a user",
         claim=_quantile().guarantee,
         world=SmallWorld(records=(-7, 1, 50), n_users=3, ordered=False),
-        run=lambda records, factor: _quantile(factor).release(np.array(records, dtype=np.int64)),
+        run=lambda records, factor: _quantile(factor).release(
+            rows_by_hand(np.array(records, dtype=np.int64))
+        ),
     ),
     "mean": Audit(
         summary="a whole fit of UserMean, clipped to its range",

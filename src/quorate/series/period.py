@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.sealed import seal_total
 from quorate.series.design import Design, SeriesPart
 from quorate.series.spending import Bounded, Entries, bounded_period
 from quorate.series.store import SeriesTransaction
@@ -67,9 +68,10 @@ def release_period(page: SeriesTransaction, number: int, rows: Rows, design: Des
         ball=design.ball,
     )
     account = Account.for_event(design.mechanism.event, relation=design.relation)
-    noisy = design.mechanism.release(
-        _combined(bounded, page, design, place), count=0.0, account=account
-    )
+    # How far one person moves it is what the ball of the horizon proves.
+    grid = design.mechanism.grid
+    total = seal_total(_combined(bounded, page, design, place), grid, design.relation)
+    noisy = design.mechanism.release(total, count=0.0, account=account)
     page.write(
         number,
         np.rint(noisy).astype(np.int64),

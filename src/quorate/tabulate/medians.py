@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.by_hand import sealed_by_hand
+from quorate.core.moves import GridMoves
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
 from quorate.tabulate.gathering.cells import ValueColumn, cells_of, totals_by_group
@@ -120,7 +122,8 @@ def group_medians(
         middle = low / 2 + high / 2
         votes = _Votes(place, tuple(middle.tolist()), bound, grid.step)
         totals = crowd.add_up(votes, whole=True)
-        found = mechanism.release(totals, count=0.0, account=account)
+        sealed = sealed_by_hand(totals, GridMoves(grid, relation), relation)
+        found = mechanism.release(sealed, count=0.0, account=account)
         low, high = np.where(found > 0, middle, low), np.where(found > 0, high, middle)
         thresholds.append(middle)
         sums.append(found)

@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.costs import as_gaussian
+from quorate.core.by_hand import rows_by_hand, sealed_by_hand
+from quorate.core.moves import GridMoves, Moves
+from quorate.core.sealed import Sealed
 from quorate.grid import Bound, Box
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.private_cap import PrivateCap
@@ -93,7 +96,7 @@ def number_of_users(crowd: Crowd, account: Account) -> float:
         return float(crowd.n_users)
     epsilon = short(exact(COUNT_SHARE) * account.left)
     count = NoisyCount(epsilon=epsilon, relation=account.relation)
-    return float(max(1, count.release(crowd.n_users, account=account)))
+    return float(max(1, count.release(_claimed_count(crowd.n_users, count), account=account)))
 
 
 def short(epsilon: Fraction | float) -> float:
@@ -257,14 +260,15 @@ class Procedure:
             relation=self.account.relation,
         )
         excess = self.crowd.add_up(Excess(part, self.norm, look), whole=True)
-        return look.release(excess, account=self.purse)
+        moves = Moves.of_scores(look.sensitivity, coordinates=len(excess), one_sided=True)
+        return look.release(sealed_by_hand(excess, moves, look.relation), account=self.purse)
 
     def _holders(self, part: Part, epsilon: float) -> float:
         """Count who holds anything: who holds nothing is above no cap, however many they are."""
         if part.column is not None or self._seen is None:
             count = NoisyCount(epsilon=short(epsilon), relation=self.account.relation)
             holders = int(self.crowd.add_up(Holders(part), whole=True)[0])
-            held = float(max(1, count.release(holders, account=self.purse)))
+            held = float(max(1, count.release(_claimed_count(holders, count), account=self.purse)))
             if part.column is not None:
                 return held
             # Who is in a group holds a record.
@@ -306,7 +310,8 @@ class Procedure:
             relation=self.account.relation,
         )
         places = self.crowd.map(_OwnMeans(part, tuple(points.tolist())))
-        found = median.release(np.concatenate([np.empty(0, np.int64), *places]), account=self.purse)
+        own = np.concatenate([np.empty(0, np.int64), *places])
+        found = median.release(rows_by_hand(own, median.relation), account=self.purse)
         return Part("sums", self.columns[place], place, float(points[found]))
 
     def _all_caps(self, parts: dict[str | int, Part]) -> dict[str | int, float]:
@@ -345,9 +350,8 @@ class Procedure:
             self.norm,
             mechanism.grid,
         )
-        found = mechanism.release(
-            self.crowd.add_up(work, whole=True), count=0.0, account=self.purse
-        )
+        totals = _claimed(self.crowd.add_up(work, whole=True), mechanism)
+        found = mechanism.release(totals, count=0.0, account=self.purse)
         return _Measured(
             dict(zip(names, found.tolist(), strict=False)),
             float(found[-1]),
@@ -392,7 +396,8 @@ class Procedure:
                 epsilon = self.purse.left if last else exact(shares[name]) * left
                 mechanism = self._sum(bound, epsilon=epsilon)
             totals = self.crowd.add_up(Totals(part, bound, mechanism.grid.step), whole=True)
-            found = mechanism.release(totals, count=0.0, account=self.purse)
+            sealed = _claimed(totals, mechanism)
+            found = mechanism.release(sealed, count=0.0, account=self.purse)
             made[name] = (found, mechanism.standard_error, _tail(mechanism, 1))
         return made
 
@@ -408,9 +413,8 @@ class Procedure:
         box = Box(lower, upper, centre=np.zeros(len(upper)))
         mechanism = self._sum(box, cube=True)
         work = Boxed(tuple(parts.values()), tuple(units), mechanism.grid)
-        found = mechanism.release(
-            self.crowd.add_up(work, whole=True), count=0.0, account=self.purse
-        )
+        totals = _claimed(self.crowd.add_up(work, whole=True), mechanism)
+        found = mechanism.release(totals, count=0.0, account=self.purse)
         tail = _tail(mechanism, len(parts))
         return {
             name: (np.array([value * unit]), mechanism.standard_error * unit, tail)
@@ -500,3 +504,13 @@ class _Measured:
         share = max(share, min(1.0, (self.tail - self.reach) / max(cut, self.reach)))
         doublings = max(1, math.ceil(math.log2(max(span, 1.0))))
         return sum((2 * share) ** place for place in range(doublings))
+
+
+def _claimed(totals: NDArray[np.int64], mechanism: LaplaceSum | GaussianSum) -> Sealed:
+    """Seal totals by what the bound of their grid proves; they are private until then."""
+    relation = mechanism.relation
+    return sealed_by_hand(totals, GridMoves(mechanism.grid, relation), relation)
+
+
+def _claimed_count(people: int, count: NoisyCount) -> Sealed:
+    return sealed_by_hand([people], Moves.of_counts(1), count.relation)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.by_hand import sealed_by_hand
+from quorate.core.moves import Moves
 from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.mechanisms.noisy_count import NoisyCount
@@ -204,7 +206,8 @@ class UserCount(UserStatistic):
 
     def _people(self, crowd: Crowd, account: Account) -> tuple[float, StatisticError, Route]:
         mechanism = NoisyCount(epsilon=account.left, relation=self.relation)
-        found = mechanism.release(int(crowd.add_up(_holders)[0]), account=account)
+        holders = sealed_by_hand(crowd.add_up(_holders), Moves.of_counts(1), self.relation)
+        found = mechanism.release(holders, account=account)
         bound = float(mechanism.error_bound(1.0 - CONFIDENCE))
         error = StatisticError(
             standard_error=mechanism.standard_error,

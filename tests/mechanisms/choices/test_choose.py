@@ -23,6 +23,7 @@ from quorate.mechanisms.choices.choose import (
     permute_and_flip_probabilities,
 )
 from quorate.noise import SeededNoise, use_noise
+from sealing import release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -153,7 +154,7 @@ class TestLaw:
         """2000 secure draws; chi-squared with a false alarm of 1e-7."""
         scores = np.array([2, 0, 3, 3])
         choose = ChooseBest(candidates=4, epsilon=1.0, selection=selection)
-        drawn = [choose.release(scores) for _ in range(2000)]
+        drawn = [release_by_hand(choose, scores) for _ in range(2000)]
         law = choose.probabilities(scores)
         assert p_value(np.bincount(drawn, minlength=4), law) > FALSE_ALARM
 
@@ -234,7 +235,7 @@ class TestUtility:
 
     def test_a_single_candidate_has_no_error(self):
         assert ChooseBest(candidates=1, epsilon=1.0).error_bound(0.5) == 0
-        assert ChooseBest(candidates=1, epsilon=1.0).release(np.array([-7])) == 0
+        assert release_by_hand(ChooseBest(candidates=1, epsilon=1.0), np.array([-7])) == 0
 
 
 class TestRefusals:
@@ -266,7 +267,7 @@ class TestRefusals:
     )
     def test_scores_of_another_shape_or_type_are_refused(self, scores):
         with pytest.raises(SchemaError):
-            ChooseBest(candidates=3, epsilon=1.0).release(np.array(scores))
+            release_by_hand(ChooseBest(candidates=3, epsilon=1.0), np.array(scores))
 
     @pytest.mark.parametrize("beta", [0.0, 1.0, -1.0, math.nan])
     def test_bad_chances_are_refused(self, beta):
@@ -275,7 +276,7 @@ class TestRefusals:
 
     def test_extreme_scores_are_a_users_business_and_never_an_error(self):
         choose = ChooseBest(candidates=3, epsilon=1.0)
-        assert choose.release(np.array([SMALLEST, LARGEST, 0])) == 1
+        assert release_by_hand(choose, np.array([SMALLEST, LARGEST, 0])) == 1
 
 
 class TestChoiceError:

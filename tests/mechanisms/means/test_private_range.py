@@ -14,6 +14,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.noise import SeededNoise
+from sealing import release_by_hand
 
 RANGE = PrivateRange(lower=-4.0, upper=4.0, radius=1.0, epsilon=1.0)
 WORLD = SmallWorld(records=(-100.0, -0.5, 0.5, 3.9), n_users=3)
@@ -112,7 +113,9 @@ class TestUtility:
 class TestReplay:
     def test_neighbours_with_the_same_answer_look_the_same(self):
         def run(values):
-            return PrivateRange(lower=-4.0, upper=4.0, radius=0.1, epsilon=1.0).release(values)
+            return release_by_hand(
+                PrivateRange(lower=-4.0, upper=4.0, radius=0.1, epsilon=1.0), values
+            )
 
         report = replay(run, np.array([0.0, 1.0, math.nan]), np.array([0.0, 1e300, math.nan]))
         assert report.same, str(report)

@@ -13,6 +13,7 @@ from quorate.guarantees import Guarantee, Numerics
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
+from sealing import release_by_hand
 
 BOTH = pytest.mark.parametrize("constants", ["calibrated", "published"])
 
@@ -112,7 +113,9 @@ class TestFailure:
             centre = rng.uniform(-90.0, 90.0, 2)
             vectors = centre + rng.uniform(-1.0, 1.0, (6000, 2))
             with use_noise(SeededNoise(seed)):
-                found = one.release(vectors, rotation=Rotation.random(2, random_state=seed))
+                found = release_by_hand(
+                    one, vectors, rotation=Rotation.random(2, random_state=seed)
+                )
             misses += np.linalg.norm(found - vectors.mean(axis=0)) > one.error_bound(1e-6)
         assert misses / 40 <= one.failure
 
@@ -164,7 +167,7 @@ class TestPrivacy:
         for sent in (1e12, np.nan, -np.inf):
             neighbour = values.copy()
             neighbour[5] = sent
-            report = replay(lambda v: scalar().release(v), values, neighbour)
+            report = replay(lambda v: release_by_hand(scalar(), v), values, neighbour)
             assert report.same, str(report)
 
 

@@ -12,6 +12,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.noise import SeededNoise
 from rule_worlds import RELATIONS
+from sealing import compared
 
 
 @pytest.mark.claim("L3: Lemma C.1")
@@ -25,7 +26,7 @@ class TestPrivacyOfTheComparison:
         @cache
         def law(count, n_users):
             return enumerate_runs(
-                lambda noise: Drawing(compare, noise).release(count, n_users=n_users),
+                lambda noise: compared(Drawing(compare, noise), count, n_users),
                 cells=Cells(width=1 / 16, reach=8.0),
             )
 
@@ -51,7 +52,7 @@ class TestPrivacyOfTheComparison:
     def test_the_error_bound_holds(self):
         compare = Drawing(PrivateCompare(share=0.5, epsilon=0.5), SeededNoise(0))
         slack = compare.error_bound(0.01)
-        wrong = sum(compare.release(int(50 - slack - 1), n_users=100) for _ in range(2000))
+        wrong = sum(compared(compare, int(50 - slack - 1), 100) for _ in range(2000))
         # At most 1 % of 2000 are expected to be wrong; 60 or more have probability below 1e-9.
         assert wrong < 60
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from drawing import Drawing
-from quorate.exceptions import ParameterError
+from quorate.exceptions import SealedError
 from quorate.guarantees import Relation
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.noise import SeededNoise
@@ -104,6 +104,6 @@ def best_of_geometric(law, stop):
     return at_least[:-1] - at_least[1:]
 
 
-def test_tables_of_the_wrong_shape_are_refused():
-    with pytest.raises(ParameterError, match="300 users"):
+def test_tables_in_the_open_are_refused():
+    with pytest.raises(SealedError, match="Ask People"):
         RandomRestarts(**KNOWN).release(np.zeros((2, 2)))

@@ -8,6 +8,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.search.rough_records import RecordRange, RoughRecords, rough_records_budget
 from quorate.noise import SeededNoise, use_noise
+from sealing import holding
 
 both_relations = pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
 
@@ -51,11 +52,11 @@ class TestUtility:
             (5, RecordRange(4, 8)),
             (99, RecordRange(8)),
         ):
-            assert rough.release(np.full(100, records)) == expected
+            assert rough.release(holding([records] * 100)) == expected
 
     def test_the_median_user_decides(self):
         rough = RoughRecords(cuts=(4,), epsilon=50.0)
-        assert rough.release(np.array([1] * 40 + [100] * 60)) == RecordRange(4)
+        assert rough.release(holding([1] * 40 + [100] * 60)) == RecordRange(4)
 
     def test_many_users_pay_less(self):
         known = {"relation": Relation.REPLACE}

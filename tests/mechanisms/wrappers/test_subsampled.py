@@ -16,16 +16,17 @@ from quorate.guarantees import Approximate, Gaussian, Pure
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism, draw_without_replacement
 from quorate.noise import SecureNoise
+from sealing import release_by_hand, rows_of
 
 
 def answer(rows, account):
     """Randomized response: the bit, or the other one, by a choice between the two."""
     best = ChooseBest(candidates=2, epsilon=1.0, sensitivity=1)
-    return best.release(np.bincount(rows, minlength=2), account=account)
+    return best.release(rows.tally(2), account=account)
 
 
 def law(mechanism):
-    return lambda bits: enumerate_runs(lambda _: mechanism.release(np.array(bits)))
+    return lambda bits: enumerate_runs(lambda _: release_by_hand(mechanism, np.array(bits)))
 
 
 @pytest.mark.parametrize(("sample", "population"), [(1, 3), (2, 3), (1, 4)])
@@ -44,12 +45,12 @@ def test_one_of_three_bits_costs_exactly_the_formula():
 
     def response(rows, account):
         # The bit with weight e, the other one with weight 1.
-        scores = np.array([0, 1]) if rows[0] else np.array([1, 0])
+        scores = np.array([0, 1]) if rows_of(rows)[0] else np.array([1, 0])
         return noise_for(account, Pure(1.0)).gumbel_max(scores, scale=1.0)
 
     mechanism = SubsampledMechanism(run=response, inner=Pure(1.0), sample=1, population=3)
-    one = enumerate_runs(lambda _: mechanism.release(np.array([1, 0, 0])))
-    none = enumerate_runs(lambda _: mechanism.release(np.array([0, 0, 0])))
+    one = enumerate_runs(lambda _: release_by_hand(mechanism, np.array([1, 0, 0])))
+    none = enumerate_runs(lambda _: release_by_hand(mechanism, np.array([0, 0, 0])))
     assert one[1] / none[1] == pytest.approx(1 + (math.e - 1) / 3)
     assert mechanism.event.epsilon == pytest.approx(math.log(1 + (math.e - 1) / 3))
 
@@ -79,7 +80,7 @@ def test_a_run_that_spends_more_than_it_said_is_stopped():
 
     mechanism = SubsampledMechanism(run=greedy, inner=Pure(1.0), sample=1, population=3)
     with pytest.raises(NumericalFailure):
-        mechanism.release(np.array([0, 1, 1]))
+        release_by_hand(mechanism, np.array([0, 1, 1]))
 
 
 def test_an_exception_does_not_quote_the_rows():
@@ -89,7 +90,7 @@ def test_an_exception_does_not_quote_the_rows():
     mechanism = SubsampledMechanism(run=careless, inner=Pure(1.0), sample=1, population=3)
     rows = np.full(3, 31337)
     with pytest.raises(SchemaError, match="withheld") as caught:
-        mechanism.release(rows)
+        release_by_hand(mechanism, rows)
     assert "cannot handle" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
 
@@ -100,7 +101,7 @@ def test_delta_shrinks_with_the_rate_and_the_account_pays():
     )
     assert mechanism.event.delta == pytest.approx(1e-4)
     account = Account.open(epsilon=1.0, delta=1e-3, reserve=1e-3)
-    mechanism.release(np.zeros(10, dtype=np.int64), account=account)
+    release_by_hand(mechanism, np.zeros(10, dtype=np.int64), account=account)
     assert account.event == mechanism.event
 
 
@@ -112,4 +113,6 @@ def test_refusals():
     with pytest.raises(ParameterError, match="function"):
         SubsampledMechanism(run=None, inner=Pure(1.0), sample=1, population=3)
     with pytest.raises(SchemaError, match="each of 3 users"):
-        SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=3).release([1, 2])
+        release_by_hand(
+            SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=3), [1, 2]
+        )

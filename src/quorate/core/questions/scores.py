@@ -8,23 +8,28 @@ have limits of its own; the widest of them counts for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import EllipsisType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.moves import Limit
+from quorate.core.moves import Limit, Moves
+from quorate.core.sealed import Sealed, seal
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import SUM_LIMIT, join_halves
+from quorate.guarantees import Relation
 from quorate.users.crowd import call_quietly
 from quorate.users.data import UserData
 
-__all__ = ["AddedUp", "Judgement", "bounded", "check_limits"]
+if TYPE_CHECKING:
+    from quorate.core.people import People
+
+__all__ = ["AddedUp", "Judgement", "bounded", "check_limits", "scores_on_trust"]
 
 Integers = NDArray[np.int64]
 
@@ -159,3 +164,23 @@ class AddedUp:
             return (low * len(said) + (high - low) * np.count_nonzero(said, axis=0),)
         inside = _cut(said, low, high)
         return (inside[0] if len(said) == 1 else inside.sum(axis=0, dtype=np.int64),)
+
+
+def scores_on_trust(
+    people: People,
+    tally: Callable[[UserData], Integers],
+    losses: Callable[..., Integers],
+    *,
+    sensitivity: int,
+    one_sided: bool,
+) -> Sealed:
+    """Return the losses of a score of the caller's that adds up what it likes.
+
+    Whoever asks says so in the guarantee, which is idealized: how far a user moves the losses is
+    what the score claims.
+    """
+    crowd = people._held_crowd()
+    found = losses(crowd.add_up(tally, whole=True), n_users=crowd.n_users)
+    rising = one_sided and people.relation is Relation.ADD_REMOVE
+    moves = Moves.of_scores(sensitivity, coordinates=len(found), one_sided=rising)
+    return seal(found, moves, people.relation, people.among)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import is_of_caller
 from quorate.concepts.base import ConceptClass
-from quorate.core.claims import scores_on_trust
 from quorate.core.people import People
 from quorate.core.questions.lines import Heights, SealedLine, Walk
+from quorate.core.questions.scores import scores_on_trust
 from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.core.claims import claimed
-from quorate.core.moves import Moves
-from quorate.core.sealed import Sealed
+from quorate.core.sealed import Sealed, check_sealed
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
@@ -207,7 +205,8 @@ class ChooseBest(ExponentialMechanism):
 
     Examples
     --------
-    >>> votes = np.array([3, 90, 5])
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> votes = rows_by_hand([1] * 90 + [0] * 3 + [2] * 5).tally(3)
     >>> best = ChooseBest(candidates=3, epsilon=2.0)
     >>> best.release(votes)
     1
@@ -238,20 +237,18 @@ class ChooseBest(ExponentialMechanism):
         """Scale of the noise on the scores, rounded up."""
         return float_up(1 / self.rate)
 
-    def release(self, scores: Sealed | NDArray[np.int64], *, account: Account | None = None) -> int:
+    def release(self, scores: Sealed, *, account: Account | None = None) -> int:
         """Return the index of a candidate with a large score (integers, one per candidate)."""
-        reach, size = exact(self.sensitivity), self.candidates
-        moves = Moves(size * reach, size * reach**2, reach, self.spread)
-        held = claimed(scores, moves, self.relation)
-        if held.shape != (self.candidates,):
+        check_sealed(scores, Sealed)
+        if scores.shape != (self.candidates,):
             raise SchemaError(
                 f"Expected one score for each of {self.candidates} candidates, got an array of "
-                f"shape {held.shape}."
+                f"shape {scores.shape}."
             )
         paying = Account.of_release(account, self)
         if self.selection is Selection.GUMBEL:
-            return paying.gumbel_max(held, scale=self.scale)
-        return paying.permute_and_flip(held, scale=self.scale)
+            return paying.gumbel_max(scores, scale=self.scale)
+        return paying.permute_and_flip(scores, scale=self.scale)
 
     def probabilities(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the law of :meth:`release` in floating point; for audits, not for release.

@@ -11,15 +11,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.core.claims import as_rows, claimed
 from quorate.core.moves import Moves
-from quorate.core.sealed import SealedRows, check_rows, opened_rows
+from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows, seal
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.quantiles import check_denominator, rank_loss, rank_sensitivity
@@ -70,10 +66,12 @@ class NoisyRank(PureMechanism):
     Examples
     --------
     >>> look = NoisyRank(epsilon=1.0, quantile=Fraction(1, 2))
-    >>> values = np.arange(1001)
+    >>> import numpy as np
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> values = rows_by_hand(np.arange(1001))
     >>> 60 < look.upper_bound(look.release(values, values, point=600), beta=1e-3) < 140
     True
-    >>> shared = np.full(1001, 7)
+    >>> shared = rows_by_hand(np.full(1001, 7))
     >>> look.upper_bound(look.release(shared, shared, point=7), beta=1e-3)
     0.0
     """
@@ -106,8 +104,8 @@ class NoisyRank(PureMechanism):
 
     def release(
         self,
-        lower: SealedRows | NDArray[np.int64],
-        upper: SealedRows | NDArray[np.int64],
+        lower: SealedRows,
+        upper: SealedRows,
         *,
         point: int,
         account: Account | None = None,
@@ -117,16 +115,16 @@ class NoisyRank(PureMechanism):
         It is in parts of a user, and negative where users would have to move before the point
         misses the quantile.
         """
-        rows = as_rows(lower, self.relation), as_rows(upper, self.relation)
-        for each in rows:
+        for each in (lower, upper):
+            check_sealed(each, SealedRows)
             check_rows(each, self.relation)
-        low, high = map(opened_rows, rows)
+        low, high = opened_rows(lower), opened_rows(upper)
         _validate.integer_dtype(lower=low.dtype, upper=high.dtype)
         if low.ndim != 1 or low.shape != high.shape:
             raise SchemaError("Expected one lower and one upper limit of each user, in one axis.")
         loss = rank_loss(low, high, point=point, quantile=self.quantile)
         reach = self.sensitivity
-        sealed = claimed([loss], Moves(reach, reach**2, reach, reach), self.relation)
+        sealed = seal([loss], Moves(reach, reach**2, reach, reach), self.relation, lower.among)
         return int(Account.of_release(account, self).laplace(sealed, scale=self.scale)[0])
 
     def upper_bound(self, released: int, beta: float) -> float:

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.core.claims import claimed
-from quorate.core.moves import Moves
-from quorate.core.sealed import Sealed
+from quorate.core.sealed import Sealed, check_sealed
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
@@ -82,8 +80,11 @@ class PrivateCap(PureMechanism):
 
     Examples
     --------
+    >>> from quorate.core.by_hand import sealed_by_hand
+    >>> from quorate.core.moves import Moves
     >>> look = PrivateCap(caps=(1.0, 5.0, 20.0, 100.0), aim=20.0, epsilon=1.0)
-    >>> look.release(look.excess(np.full(2000, 20.0)))
+    >>> moves = Moves.of_scores(look.sensitivity, coordinates=4, one_sided=True)
+    >>> look.release(sealed_by_hand(look.excess(np.full(2000, 20.0)), moves))
     20.0
     >>> look.guarantee.epsilon
     1.0
@@ -133,16 +134,13 @@ class PrivateCap(PureMechanism):
             found[place] += np.floor(np.minimum(over, 1.0) * _PARTS).astype(np.int64).sum()
         return np.asarray(found)
 
-    def release(
-        self, excess: Sealed | NDArray[np.int64], *, account: Account | None = None
-    ) -> float:
+    def release(self, excess: Sealed, *, account: Account | None = None) -> float:
         """Return a cap, given what each of them cuts: the sum of :meth:`excess` over all users."""
-        moves = Moves.of_scores(self.sensitivity, coordinates=len(self.caps), one_sided=True)
-        cut = claimed(excess, moves, self.relation)
-        if cut.shape != (len(self.caps),):
+        check_sealed(excess, Sealed)
+        if excess.shape != (len(self.caps),):
             raise SchemaError(f"Expected one number for each of {len(self.caps)} caps.")
         paying = Account.of_release(account, self)
-        chosen = paying.permute_and_flip(-cut - self._penalties, scale=self.scale)
+        chosen = paying.permute_and_flip(-excess - self._penalties, scale=self.scale)
         return float(self.caps[chosen])
 
     def error_bound(self, beta: float) -> float:

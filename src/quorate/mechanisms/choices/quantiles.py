@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.core.claims import as_rows
-from quorate.core.sealed import SealedRows, check_rows, opened_rows
+from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows
 from quorate.exceptions import ParameterError, SchemaError, SealedError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.choose import Selection
@@ -163,7 +162,8 @@ class PrivateQuantile:
 
     Examples
     --------
-    >>> ages = np.array([31, 35, 38, 40, 41, 44, 52, 60] * 40)
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> ages = rows_by_hand([31, 35, 38, 40, 41, 44, 52, 60] * 40)
     >>> median = PrivateQuantile(domain=(0, 120), epsilon=1.0)
     >>> 35 <= median.release(ages) <= 52
     True
@@ -218,23 +218,23 @@ class PrivateQuantile:
         """The promise of one call of :meth:`release` or :meth:`release_between`."""
         return self.choice.guarantee
 
-    def release(
-        self, values: SealedRows | NDArray[np.int64], *, account: Account | None = None
-    ) -> int:
+    def release(self, values: SealedRows, *, account: Account | None = None) -> int:
         """Return a point near the quantile of one integer per user."""
         return self.release_between(values, values, account=account)
 
     def release_between(
         self,
-        lower: SealedRows | NDArray[np.int64],
-        upper: SealedRows | NDArray[np.int64],
+        lower: SealedRows,
+        upper: SealedRows,
         *,
         account: Account | None = None,
     ) -> int:
         """Return a point that few users find below ``lower`` and few above ``upper``.
 
         >>> between = PrivateQuantile(domain=(0, 10**9), epsilon=1.0)
-        >>> 7 <= between.release_between(np.full(200, 7), np.full(200, 8)) <= 8
+        >>> from quorate.core.by_hand import rows_by_hand
+        >>> low, high = rows_by_hand([7] * 200), rows_by_hand([8] * 200)
+        >>> 7 <= between.release_between(low, high) <= 8
         True
         """
         lengths, losses = paid_pieces(self, lower, upper, account)
@@ -275,8 +275,8 @@ class PrivateQuantile:
 
 def paid_pieces(
     quantile: PrivateQuantile,
-    lower: SealedRows | NDArray[np.int64],
-    upper: SealedRows | NDArray[np.int64],
+    lower: SealedRows,
+    upper: SealedRows,
     account: Account | None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the pieces for a release that pays for them; only the core imports this.
@@ -284,17 +284,14 @@ def paid_pieces(
     Rows under another relation, or about other people than the account's, are refused.
     """
     for values in (lower, upper):
-        if isinstance(values, SealedRows):
-            check_rows(values, quantile.relation)
-            if account is not None:
-                account.check_seal(values)
-            # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
-            if values.paired and quantile.sensitivity < quantile.exact_quantile.denominator:
-                raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
-    low, high = (
-        opened_rows(each) if isinstance(each, SealedRows) else each for each in (lower, upper)
-    )
-    return quantile.pieces(low, high)
+        check_sealed(values, SealedRows)
+        check_rows(values, quantile.relation)
+        if account is not None:
+            account.check_seal(values)
+        # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
+        if values.paired and quantile.sensitivity < quantile.exact_quantile.denominator:
+            raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
+    return quantile.pieces(opened_rows(lower), opened_rows(upper))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,7 +336,8 @@ class FloatQuantile:
 
     Examples
     --------
-    >>> heights = np.linspace(1.5, 1.9, 400)
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> heights = rows_by_hand(np.linspace(1.5, 1.9, 400))
     >>> median = FloatQuantile(lower=0.0, upper=3.0, resolution=0.001, epsilon=1.0)
     >>> abs(median.release(heights) - 1.7) < 0.1
     True
@@ -406,17 +404,16 @@ class FloatQuantile:
         """Return the number of a grid point."""
         return min(float(self.lower) + point * float(self.resolution), float(self.upper))
 
-    def release(
-        self, values: SealedRows | NDArray[np.float64], *, account: Account | None = None
-    ) -> float:
+    def release(self, values: SealedRows, *, account: Account | None = None) -> float:
         """Return a number near the quantile of one real value per user."""
-        points = as_rows(values, self.relation).map(self.encode)
+        check_sealed(values, SealedRows)
+        points = values.map(self.encode)
         return self.decode(self.integers.release(points, account=account))
 
     def release_between(
         self,
-        lower: SealedRows | NDArray[np.int64],
-        upper: SealedRows | NDArray[np.int64],
+        lower: SealedRows,
+        upper: SealedRows,
         *,
         account: Account | None = None,
     ) -> int:

@@ -185,9 +185,10 @@ class RoundQuantile:
     --------
     Half of the users are not below 3, and few of them above it:
 
-    >>> visits = np.repeat([1.0, 2.5, 3.0, 4.0], [300, 190, 20, 490])
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> visits = rows_by_hand(np.repeat([1.0, 2.5, 3.0, 4.0], [300, 190, 20, 490]))
     >>> median = RoundQuantile(lower=0.0, upper=125.0, epsilon=4.0)
-    >>> median.decode(median.release(median.encode(visits)))
+    >>> median.decode(median.release(visits.map(median.encode)))
     3.0
     """
 
@@ -257,23 +258,23 @@ class RoundQuantile:
         """Return the number that a point stands for."""
         return self.numbers.decode(point)
 
-    def release(
-        self, points: SealedRows | NDArray[np.int64], *, account: Account | None = None
-    ) -> int:
+    def release(self, points: SealedRows, *, account: Account | None = None) -> int:
         """Return a point near the quantile of one point of each user."""
         return self.release_between(points, points, account=account)
 
     def release_between(
         self,
-        lower: SealedRows | NDArray[np.int64],
-        upper: SealedRows | NDArray[np.int64],
+        lower: SealedRows,
+        upper: SealedRows,
         *,
         account: Account | None = None,
     ) -> int:
         """Return a point that few users find below ``lower`` and few above ``upper``.
 
         >>> between = RoundQuantile(lower=0.0, upper=9.0, epsilon=1.0, digits=0)
-        >>> 7 <= between.release_between(np.full(200, 7), np.full(200, 8)) <= 8
+        >>> from quorate.core.by_hand import rows_by_hand
+        >>> low, high = rows_by_hand([7] * 200), rows_by_hand([8] * 200)
+        >>> 7 <= between.release_between(low, high) <= 8
         True
         """
         edges, losses = self._edges(*paid_pieces(self.ranks, lower, upper, account))

@@ -60,8 +60,9 @@ class PairQuantile(PrivateQuantile):
     Examples
     --------
     >>> import numpy as np
+    >>> from quorate.core.by_hand import rows_by_hand
     >>> apart = PairQuantile(domain=(0, 40), epsilon=1.0)
-    >>> 5 <= apart.release(np.arange(300) % 20) <= 15
+    >>> 5 <= apart.release(rows_by_hand(np.arange(300) % 20)) <= 15
     True
     """
 

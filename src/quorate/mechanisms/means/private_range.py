@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.core.claims import as_rows
-from quorate.core.sealed import SealedRows
+from quorate.core.sealed import SealedRows, check_sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
@@ -78,8 +77,9 @@ class PrivateRange:
 
     Examples
     --------
+    >>> from quorate.core.by_hand import rows_by_hand
     >>> search = PrivateRange(lower=-1e6, upper=1e6, radius=1.0, epsilon=1.0)
-    >>> low, high = search.release(np.linspace(41.2, 42.8, 200))
+    >>> low, high = search.release(rows_by_hand(np.linspace(41.2, 42.8, 200)))
     >>> low <= 41.2 and 42.8 <= high, round(high - low, 6)
     (True, 6.0)
     """
@@ -139,11 +139,10 @@ class PrivateRange:
         last = float(self.bins - 1)
         return np.minimum(np.clip(numbers, 0.0, last).astype(np.int64), self.bins - 1)
 
-    def release(
-        self, values: SealedRows | NDArray[np.float64], *, account: Account | None = None
-    ) -> tuple[float, float]:
+    def release(self, values: SealedRows, *, account: Account | None = None) -> tuple[float, float]:
         """Return the ends of an interval around most of one value per user."""
-        bins = as_rows(values, self.relation).present().map(self.bin_of)
+        check_sealed(values, SealedRows)
+        bins = values.present().map(self.bin_of)
         place = self.choice.release(bins, account=account)
         middle = self.lower + (2 * place + 1) * self.radius
         return middle - self.half_width, middle + self.half_width

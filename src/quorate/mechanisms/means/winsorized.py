@@ -20,8 +20,7 @@ from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
-from quorate.core.claims import as_rows
-from quorate.core.sealed import SealedRows
+from quorate.core.sealed import SealedRows, check_sealed
 from quorate.exceptions import ParameterError
 from quorate.grid import Interval
 from quorate.guarantees import Event, Guarantee, Pure, Relation, Repeated
@@ -84,7 +83,8 @@ class WinsorizedMean(PureMechanism):
 
     Examples
     --------
-    >>> values = np.linspace(9.0, 11.0, 500)
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> values = rows_by_hand(np.linspace(9.0, 11.0, 500))
     >>> mean = WinsorizedMean(lower=-1e4, upper=1e4, radius=1.0, epsilon=1.0, n_users=500)
     >>> abs(mean.release(values) - 10.0) < 0.5
     True
@@ -144,12 +144,10 @@ class WinsorizedMean(PureMechanism):
         """Probability that the range misses values that lie within ``radius`` of a point."""
         return self.range.failure(self.n_users)
 
-    def release(
-        self, values: SealedRows | NDArray[np.float64], *, account: Account | None = None
-    ) -> float:
+    def release(self, values: SealedRows, *, account: Account | None = None) -> float:
         """Return the noisy winsorized mean of one number per user."""
-        paying, rows = Account.of_release(account, self), as_rows(values, self.relation)
-        low, high = self.range.release(rows, account=paying)
+        paying = Account.of_release(account, self)
+        low, high = self.range.release(values, account=paying)
         grid = fitting_grid(
             Interval(low, high),
             n_users=self.n_users,
@@ -157,7 +155,7 @@ class WinsorizedMean(PureMechanism):
             noise=self.noise_scale * self.n_users,
         )
         total = LaplaceSum(grid=grid, epsilon=self.epsilons[1], relation=self.relation)
-        offset = total.release(rows.total(grid), count=0, account=paying)
+        offset = total.release(values.total(grid), count=0, account=paying)
         return float((low + high) / 2.0 + offset[0] / self.n_users)
 
     def error_bound(self, beta: float) -> float:
@@ -343,7 +341,7 @@ class RotatedWinsorizedMean:
 
     def release(
         self,
-        vectors: SealedRows | NDArray[np.float64],
+        vectors: SealedRows,
         *,
         rotation: Rotation,
         account: Account | None = None,
@@ -353,9 +351,8 @@ class RotatedWinsorizedMean:
             raise ParameterError(
                 f"Expected a rotation of {self.dimension} coordinates, got {rotation.dimension}."
             )
-        turned = as_rows(vectors, self.relation).map(
-            lambda rows: rotation.apply(np.clip(rows, -self.bound, self.bound))
-        )
+        check_sealed(vectors, SealedRows)
+        turned = vectors.map(lambda rows: rotation.apply(np.clip(rows, -self.bound, self.bound)))
         mechanism = self.coordinate
         paying = Account.of_release(account, self)
         columns = map(turned.column, range(self.padded))

@@ -9,8 +9,6 @@ from fractions import Fraction
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.core.claims import claimed
-from quorate.core.moves import Moves
 from quorate.core.sealed import Sealed
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
@@ -60,7 +58,11 @@ class PrivateCompare(PureMechanism):
 
     Examples
     --------
-    >>> PrivateCompare(share=0.5, epsilon=1.0).release(90, n_users=100)
+    >>> from quorate.core.by_hand import sealed_by_hand
+    >>> from quorate.core.moves import Moves
+    >>> more = PrivateCompare(share=0.5, epsilon=1.0)
+    >>> without, counted = more.weights
+    >>> more.release(sealed_by_hand([90 * counted + 10 * without], Moves.of_counts(1).times(2**20)))
     True
     """
 
@@ -94,14 +96,7 @@ class PrivateCompare(PureMechanism):
         """What somebody adds to 2^20 k - P n who is not counted, and who is."""
         return -self._parts, _PARTS - self._parts
 
-    def release(self, count: int, *, n_users: int, account: Account | None = None) -> bool:
-        """Return whether ``count`` seems to exceed its share of ``n_users``."""
-        excess = _PARTS * int(count) - self._parts * int(n_users)
-        reach = self.sensitivity
-        moves = Moves(reach, reach**2, reach, reach)
-        return self.release_excess(claimed([excess], moves, self.relation), account=account)
-
-    def release_excess(self, excess: Sealed, *, account: Account | None = None) -> bool:
+    def release(self, excess: Sealed, *, account: Account | None = None) -> bool:
         """Return whether 2^20 k - P n, to which everybody adds one of ``weights``, is positive."""
         noisy = Account.of_release(account, self).laplace(excess, scale=self.scale)
         return bool(noisy[0] > 0)

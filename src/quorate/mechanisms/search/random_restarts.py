@@ -13,15 +13,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.account import Account, noise_for
-from quorate.core.claims import as_rows
-from quorate.core.sealed import SealedRows
-from quorate.exceptions import ParameterError
+from quorate.core.sealed import SealedRows, check_sealed
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import WinsorizedMean
 from quorate.mechanisms.pure import PureMechanism
@@ -76,7 +71,9 @@ class RandomRestarts(PureMechanism):
 
     Examples
     --------
-    >>> table = np.tile([0.9, 0.1], (400, 1))
+    >>> import numpy as np
+    >>> from quorate.core.by_hand import rows_by_hand
+    >>> table = rows_by_hand(np.tile([0.9, 0.1], (400, 1)))
     >>> restarts = RandomRestarts(lower=0, upper=1, epsilon=3.0, n_users=400, records=400)
     >>> restarts.release(table)[0]
     1
@@ -126,17 +123,11 @@ class RandomRestarts(PureMechanism):
         """Return 1 / (stopping probability) = 5 K / alpha."""
         return 5 * candidates / self.failure
 
-    def release(
-        self, table: SealedRows | NDArray[np.float64], *, account: Account | None = None
-    ) -> tuple[int, float]:
+    def release(self, table: SealedRows, *, account: Account | None = None) -> tuple[int, float]:
         """Return a candidate (column) with a small mean loss over users (rows), and its value."""
-        if not isinstance(table, SealedRows) and not (
-            table.ndim == 2 and len(table) == self.n_users and table.shape[1]
-        ):
-            raise ParameterError(f"Expected a table of {self.n_users} users and some candidates.")
-        rows = as_rows(table, self.relation)
-        Account.of_release(account, self).check_seal(rows)
-        candidates = rows.dimension
+        check_sealed(table, SealedRows)
+        Account.of_release(account, self).check_seal(table)
+        candidates = table.dimension
         mean = self.mean(candidates)
         # One payment for all visits: how many there are stays secret, and the theorem prices them
         # together. Each visit draws from an account of its own that holds epsilon / 3.
@@ -146,7 +137,7 @@ class RandomRestarts(PureMechanism):
         while True:
             candidate = noise.uniform_below(candidates)
             visit = Account.for_event(mean.event, noise=noise)
-            value = mean.release(rows.column(candidate), account=visit)
+            value = mean.release(table.column(candidate), account=visit)
             if value < best:
                 best, place = value, candidate
             if noise.uniform_below(visits) == 0:

@@ -19,7 +19,6 @@ from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.core.people import People
-from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.choose import ChooseBest
@@ -130,7 +129,8 @@ class RoughRecords:
     Examples
     --------
     >>> rough = RoughRecords(cuts=(4, 8), epsilon=1.0)
-    >>> print(rough.release(np.full(100, 5)))
+    >>> data = UserData(np.zeros((500, 1)), offsets=range(0, 501, 5))
+    >>> print(rough.release(People(data, Relation.REPLACE)))
     4 to 7 records
     """
 
@@ -178,19 +178,12 @@ class RoughRecords:
         below = np.cumsum(inside) - inside
         return np.asarray(np.maximum(below, inside.sum() - below - inside))
 
-    def release(self, counts: NDArray[np.int64], *, account: Account | None = None) -> RecordRange:
-        """Release the range of the median user, given the records each user holds."""
-        return self._released(self.losses(counts), account)
-
-    def release_of(self, people: People, *, account: Account | None = None) -> RecordRange:
+    def release(self, people: People, *, account: Account | None = None) -> RecordRange:
         """Release the range of the median user."""
         cuts = np.array(self.cuts, dtype=np.float64) - 0.5
         below = people.counts(UserData.record_counts, np.r_[-1.0, cuts])
         above = people.counts(_turned_counts, np.r_[-np.inf, -cuts[::-1]])[::-1]
-        return self._released(below.maximum(above), account)
-
-    def _released(self, losses: Sealed | NDArray[np.int64], account: Account | None) -> RecordRange:
-        place = self.chooser.release(-losses, account=account)
+        place = self.chooser.release(-below.maximum(above), account=account)
         edges: tuple[int | None, ...] = (0, *self.cuts, None)
         return RecordRange(edges[place] or 0, edges[place + 1])
 

@@ -25,6 +25,7 @@ from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account, noise_for
 from quorate.accounting.sampling import amplified_epsilon
+from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows, seal_rows
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.guarantees import Approximate, Guarantee, Pure, Relation
 from quorate.noise import NoiseSource, ambient_noise
@@ -69,7 +70,7 @@ class SubsampledMechanism:
     Parameters
     ----------
     run : callable
-        From the sampled rows and an account to a result; everything it draws goes through the
+        From the sampled rows, sealed, and an account to a result; all it draws goes through the
         account. It must be private as ``inner`` says with whatever it does, so it must not raise
         for some rows only; of an exception nothing but the fact is told.
     inner : Pure or Approximate
@@ -83,18 +84,19 @@ class SubsampledMechanism:
 
     Examples
     --------
+    >>> from quorate.core.by_hand import rows_by_hand
     >>> from quorate.mechanisms import ChooseBest
     >>> best = ChooseBest(candidates=2, epsilon=1.0)
     >>> def majority(votes, account):
-    ...     return best.release(np.bincount(votes, minlength=2), account=account)
+    ...     return best.release(votes.tally(2), account=account)
     >>> poll = SubsampledMechanism(run=majority, inner=Pure(1.0), sample=10, population=100)
     >>> round(poll.event.epsilon, 4)
     0.1586
-    >>> poll.release(np.ones(100, dtype=np.int64)) in (0, 1)
+    >>> poll.release(rows_by_hand(np.ones(100, dtype=np.int64))) in (0, 1)
     True
     """
 
-    run: Callable[[Any, Account], Any] = field(repr=False)
+    run: Callable[[SealedRows, Account], Any] = field(repr=False)
     inner: Pure | Approximate
     sample: int
     population: int
@@ -143,14 +145,17 @@ class SubsampledMechanism:
             events=(event,),
         )
 
-    def release(self, rows: Any, *, account: Account | None = None) -> Any:
+    def release(self, rows: SealedRows, *, account: Account | None = None) -> Any:
         """Return what ``run`` makes of a secret sample of the rows, one for each user."""
-        if len(rows) != self.population:
+        check_sealed(rows, SealedRows)
+        check_rows(rows, self.relation)
+        whole = opened_rows(rows)
+        if len(whole) != self.population:
             raise SchemaError(f"Expected one row for each of {self.population} users.")
         noise = noise_for(Account.of_release(account, self), self.event)
         chosen = draw_without_replacement(noise, self.population, self.sample)
         inside = Account.for_event(self.inner, relation=self.relation, noise=noise)
-        found = call_quietly(lambda: self._outcome(np.asarray(rows)[chosen], inside))
+        found = call_quietly(lambda: self._outcome(seal_rows(whole[chosen], self.relation), inside))
         if found is None:
             raise SchemaError(
                 "run raised an exception on its sample; its text is withheld because it may quote "
@@ -160,7 +165,7 @@ class SubsampledMechanism:
             raise found.refusal
         return found.value
 
-    def _outcome(self, rows: Any, account: Account) -> _Outcome:
+    def _outcome(self, rows: SealedRows, account: Account) -> _Outcome:
         try:
             return _Outcome(value=self.run(rows, account))
         except QuorateError as error:
