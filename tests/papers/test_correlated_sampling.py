@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from printed_laws import exponential
+from quorate.auditing import enumerate_runs
 from quorate.concepts import FiniteTable
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.stable_choice import StableHistogram
+from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.planning.tasks.agreement import AgreementTask, LocalAgreementTask
 from quorate.protocols.randomizers.hashed import HashedResponse
 from quorate.public_randomness import SharedSeed
@@ -157,6 +160,20 @@ def test_one_report_of_three_candidates_costs_exactly_epsilon(epsilon):
         for message in messages
     )
     assert worst == pytest.approx(epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
+@pytest.mark.parametrize("held", [(), (0,), (3, 3, 1), (2, 2, 2, 2, 0)])
+def test_theorem_30_chooses_among_all_keys_by_their_votes(relation, held):
+    """G8: weights e^(epsilon votes / 2), also of keys that nobody has; without the half where one
+    more user only adds.
+    """
+    size, epsilon = 5, 1.3
+    choice = ChooseKey(size=size, epsilon=epsilon, relation=relation)
+    rate = epsilon / 2 if relation is Relation.REPLACE else epsilon
+    expected = exponential([-held.count(key) for key in range(size)], rate=rate)
+    found = enumerate_runs(lambda noise: choice.release_keys(list(held)))
+    np.testing.assert_allclose([found.get(key, 0.0) for key in range(size)], expected, rtol=1e-9)
 
 
 class TestLemma4:

@@ -11,7 +11,6 @@ def quoted(task, *, error):
     return {bound.theorem: bound.users for bound in bounds}, answer.users_needed
 
 
-@pytest.mark.claim("U5: Theorem 4")
 @pytest.mark.parametrize(("task", "kinds"), [("linear", 3), ("logistic", 1), ("huber", 1)])
 def test_plans_of_models_quote_it(task, kinds):
     users, needed = quoted(task, error=0.05)
