@@ -96,21 +96,29 @@ class TestManners:
     def test_without_a_terminal_there_is_no_progress(self, visits, capsys):
         assert run(mean_of(visits), capsys)[2] == ""
 
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [("quorate pl", "plan"), ("quorate plan thr", "threshold"), ("quorate audit no", "noisy")],
-    )
-    def test_the_shell_can_complete(self, words, expected):
-        code = "import sys; from quorate.cli import main; sys.exit(main())"
-        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    def test_the_shell_can_complete(self):
+        """The shell asks in a process of its own; one is asked three times here."""
+        asked = {"quorate pl": "plan", "quorate plan thr": "threshold", "quorate audit no": "noisy"}
+        code = (
+            "import os, sys; from quorate.cli import main\n"
+            "for words in sys.argv[1:]:\n"
+            "    os.environ.update(COMP_WORDS=words, COMP_CWORD=str(words.count(' ')))\n"
+            "    sys.argv = ['quorate']\n"
+            "    try: main()\n"
+            "    except SystemExit: print('', flush=True)\n"
+            "    print('--', flush=True)"
+        )
         found = subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | asked | {"_QUORATE_COMPLETE": "complete_bash"},
+            [sys.executable, "-c", code, *asked],
+            env=os.environ | {"_QUORATE_COMPLETE": "complete_bash"},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert expected in found.stdout
+        answers = found.stdout.split("--\n")[:-1]
+        assert len(answers) == len(asked)
+        for answer, expected in zip(answers, asked.values(), strict=True):
+            assert expected in answer
 
     def test_a_fault_elsewhere_is_named_by_its_type_only(self, capsys, monkeypatch):
         def broken(*_, **__):

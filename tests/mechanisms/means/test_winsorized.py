@@ -152,7 +152,6 @@ class TestPrivacy:
 
         return law
 
-    @pytest.mark.slow
     def test_range_and_noise_together_keep_the_claim_in_a_small_world(self):
         mechanism = scalar(lower=-4.0, upper=4.0, n_users=2)
         world = SmallWorld(records=(-9.0, 0.5, 3.0), n_users=2)
