@@ -17,11 +17,15 @@ CLUSTERS = (
 FIRST = (
     "clusters",
     "tests/test_site.py",
-    "tests/serve/test_planner.py",
+    "tests/contracts/test_odd_cells.py",
+    "tests/contracts/test_one_more_person.py",
+    "tests/nets/test_networks.py",
+    "tests/privacy/test_recorded_bill.py",
+    "tests/contracts/test_row_stability.py",
+    "tests/contracts/test_crowds.py",
+    "tests/cli/test_commands.py",
     "tests/test_docs.py",
     "tests/planning/test_questions.py",
-    "tests/privacy/test_mechanism_audits.py",
-    "tests/cli/test_commands.py",
 )
 
 
