@@ -313,7 +313,7 @@ class TestRowsLeftOutOfAMean:
         assert said["error"]["with_rows_left_out"]["bound"] >= 33.3
         page = tmp_path / "page.html"
         assert main(["fit", str(path), *given.split()[:-1], "--report", str(page)]) == 0
-        words = "With the rows left out the error stays below 3"
+        words = "Counting rows that may have been left out, the error stays below 3"
         assert words in capsys.readouterr().out
         assert words in page.read_text()
         assert "rows that could not be read, whatever they hold" in page.read_text()

@@ -93,8 +93,8 @@ def error_sentence(fit: Fit, said: Answer) -> str:
         return said.error
     bound, confidence = whole
     return (
-        f"{said.error} With the rows left out the error stays below {figure(bound)}, whatever "
-        f"they hold within the bounds ({confidence:.0%} confidence)."
+        f"{said.error} Counting rows that may have been left out, the error stays below "
+        f"{figure(bound)}, whatever they hold within the bounds ({confidence:.0%} confidence)."
     )
 
 
@@ -215,7 +215,7 @@ def _errors(fit: Fit) -> tuple[Block, ...]:
     if stated is None or not fit.estimator.error_.coordinates:
         return ()
     sure, bound, worst = f"{stated['confidence']:.0%}", stated["bound"], stated["worst"]
-    at_most = _number(math.inf if bound is None else bound)
+    at_most = "no bound" if bound is None else _number(bound)
     rows = [(at_most, sure, stated["covers"])]
     if bound is not None and worst is not None and worst > bound:
         rows.append((_number(worst), sure, "the same without assumptions about the data"))

@@ -98,7 +98,8 @@ tbody th { font-weight: 500; }
 .numbers td, .numbers thead th:not(:first-child) {
   text-align: right; font-variant-numeric: tabular-nums;
 }
-.numbers td { white-space: nowrap; }
+/* Numbers have no spaces; on phones the sentence of a rule goes on in the next line. */
+@media (min-width: 40rem) { .numbers td { white-space: nowrap; } }
 figure { margin: 1.2rem 0; max-width: 36rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }
