@@ -14,7 +14,7 @@ import pytest
 import quorate as qr
 from fitted_examples import make, released
 from quorate.catalogue import CATALOGUE
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.noise import SeededNoise, use_noise
 from quorate.queries.private_score import private_cross_val_score, private_score
 
@@ -313,3 +313,10 @@ def test_fitted_names_say_what_they_are():
         assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*_", each) for each in names), name
     assert "quantiles_" in CATALOGUE["UserQuantiles"].releases
     assert "median_" in CATALOGUE["PrivateMedian"].follows
+
+
+@pytest.mark.parametrize("bounds", [(0, 100), {"age": (0, 120)}])
+def test_a_column_of_text_gets_a_message_that_names_categories(bounds):
+    table = pd.DataFrame({"who": [1, 2, 3], "age": [30, 40, 50], "ward": ["A", "B", "A"]})
+    with pytest.raises(QuorateError, match="categories="):
+        qr.UserMean(1.0, bounds=bounds).fit(table, users="who")
