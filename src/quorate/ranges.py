@@ -136,8 +136,8 @@ def limits_by_name(
         if limits is None:
             raise UnboundedContributionError(
                 f"Expected public bounds for the column {name!r}: they must not be taken from "
-                f"the data. State them, such as {name}=0,100; for a column of text state its public "
-                "values in categories=."
+                f"the data. State them, such as {name}=0,100, or for text its public values in "
+                "categories=."
             )
     return found
 
