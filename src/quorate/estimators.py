@@ -1,4 +1,4 @@
-"""What every estimator shares: the order in which a fit charges, reads and promises.
+"""The base of all estimators: a fit charges, then reads, then states its guarantee.
 
 scikit-learn's contract, with the parts that leak replaced:
 
@@ -474,7 +474,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         order: Any = None,
     ) -> People:
-        """Return whom the fit may ask; set the public schema attributes. See :meth:`_crowd`."""
+        """Return the people that the fit may ask; set public schema attributes. See :meth:`_crowd`."""
         if not isinstance(X, People):
             return People(self._crowd(X, y, users, classes=classes, order=order), self.relation)
         names = X.feature_names

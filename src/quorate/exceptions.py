@@ -82,7 +82,7 @@ class UnboundedContributionError(ParameterError):
 
 
 class UnknownArgumentError(ParameterError, TypeError):
-    """There is no argument of this name."""
+    """The estimator has no argument of this name."""
 
 
 class SchemaError(QuorateError, ValueError):

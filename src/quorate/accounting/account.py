@@ -186,7 +186,7 @@ class Account(OnceOnly):
     def of_release(cls, account: Account | None, mechanism: Any) -> Account:
         """Return ``account`` after checking its relation, or a new account for this release alone.
 
-        A mechanism that is used on its own pays with exactly what it promises. One that hides other
+        A mechanism that is used on its own is charged exactly its guarantee. One that hides other
         neighbours than the account is about is refused.
         """
         relation: Relation = mechanism.relation

@@ -1,4 +1,4 @@
-"""Accounts within the account of a fit: of part of the users, or of part of the budget.
+"""Accounts within the account of a fit, for part of the users or part of the budget.
 
 One secret sample of the users and groups that share nobody pay through the account of the fit. What
 they write down there is what a user can lose by being in the part, which is less than a release
@@ -266,7 +266,7 @@ class SharedAccount(Account):
 
     @property
     def event(self) -> Event:
-        """Everything that was drawn from all parts."""
+        """The event of all draws from all parts."""
         with self._lock:
             drawn = [event for part in self._lent if (event := part.event) != Nothing()]
         return compose_events(drawn) if drawn else Nothing()

@@ -10,7 +10,7 @@ Three rules, in the order of what they cost to compute:
 Each is an upper bound, so the smallest wins. Events have their sensitivity divided out, hence
 both neighbouring relations are priced alike: noise of multiplier :math:`z` hides a shift by the
 sensitivity *of its own relation*, and the worst pair is that noise against itself shifted by
-:math:`1/z`, whichever neighbours cause the shift. Only ``Subsampled`` looks at the relation.
+:math:`1/z`, whichever neighbours cause the shift. Only ``Subsampled`` depends on the relation.
 
 Everything a chain contains is first counted, so that order, nesting and the way of writing a
 repetition cannot change its price. Proofs: ``docs/proofs/composition.md``.

@@ -1,4 +1,4 @@
-"""What comes out of a numerical search or a series, rounded in a named direction.
+"""Results of numerical searches and series, rounded in a stated direction.
 
 :func:`~quorate._validate.float_up` and :func:`~quorate._validate.float_down` leave exact arithmetic
 by one float at most. A search ends only near its root: its safe end is rounded to a decimal here.

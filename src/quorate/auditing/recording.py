@@ -1,4 +1,4 @@
-"""Noise that remembers what was asked for, and gives itself again to other data; for tests.
+"""Noise sources that record their calls and replay the results on other data; for tests.
 
 Each call draws from a seeded stream of its own, numbered by its place. So a replay gives the same
 integers, the same noise per candidate and the same uniform variates whatever the values are, and
@@ -67,7 +67,7 @@ class RecordedNoise(NoiseSource):
         return draw(self._stream(Draw(method=method, parameters=public)))
 
     def _stream(self, draw: Draw) -> SeededNoise:
-        """Log a call and return the noise that belongs to its place."""
+        """Log a call and return the recorded noise of this call."""
         self.log.append(draw)
         return SeededNoise([self._seed, len(self.log)])
 

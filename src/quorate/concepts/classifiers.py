@@ -45,7 +45,7 @@ class Classifier(Concept):
     n_features: int
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict with the model; whatever is not 1 counts as 0."""
+        """Predict with the model; every prediction other than 1 counts as 0."""
         values = _finite(as_features(X, n_features=self.n_features))
         ones: NDArray[np.bool_] = np.asarray(self.model.predict(values)).ravel() == 1
         return ones.astype(np.int64)

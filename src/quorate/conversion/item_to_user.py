@@ -129,7 +129,7 @@ class CertifiedItemToUser:
 
     @cached_property
     def stable(self) -> StableRelease:
-        """The release behind the certificate."""
+        """The release after the certificate."""
         return StableRelease(
             base=self.base, epsilon=self.epsilon, delta=self.delta, reach=self.reach
         )

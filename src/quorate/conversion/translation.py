@@ -250,7 +250,7 @@ def super_users(item_records: float, *, records: int) -> int:
 
 
 def crossover_records(*, epsilon: float, delta: float) -> int:
-    """Return from how many records per user on Theorem 10 allows more than group privacy.
+    """Return the records per user from which Theorem 10 allows more than group privacy.
 
     By formula, with constants 1. With the constants of a working converter the crossover lies far
     higher; see ``docs/item-to-user.md``.

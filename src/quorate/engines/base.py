@@ -195,7 +195,7 @@ class DescribedCrowd(Crowd):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no users; as public as their number."""
+        """Whether there are no users; public where the number of users is."""
         return self.n_users == 0
 
     @property

@@ -71,7 +71,7 @@ class PartFiles:
         return path.exists() and path.stat().st_size > 0
 
     def count_users(self) -> int:
-        """Count the users; of records that lie as they came only the keys are looked at."""
+        """Count the users; of unsorted records only the keys are read."""
         with self._lock:
             if self._layout is None or not self.has_arrivals:
                 return self.load().n_users

@@ -1,4 +1,4 @@
-"""What is read from and written to disk: tables, model files, and writing that is all or nothing.
+"""Reading and writing files: tables, model files, and atomic writes.
 
 ``table_files`` tables by name of column · ``csv_lines`` their text form · ``model_files`` what a
 fit released, to predict with elsewhere · ``plain_data`` the plain values inside · ``atomic`` whole

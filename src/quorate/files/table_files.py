@@ -124,7 +124,7 @@ class Columns:
 
     @property
     def named(self) -> list[str]:
-        """All columns that are named, each once."""
+        """All named columns, each once."""
         target = [] if self.target is None else [self.target]
         return list(dict.fromkeys([*self.user, *self.features, *target]))
 

@@ -156,7 +156,7 @@ def _middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[
 
 @dataclass(frozen=True)
 class _Directions:
-    """With which of two classes each user of a part errs less; 2 stands for neither."""
+    """The class of two with which each user of a part errs less; 2 stands for neither."""
 
     classes: tuple[Thresholds, ...]
 

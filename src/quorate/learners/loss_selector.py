@@ -60,7 +60,7 @@ _CAVEAT = "The loss was called with the records of all users at once (vectorized
 
 
 def sums_from(candidates: int) -> float:
-    """Return from how many users x epsilon on people who may differ add up their losses.
+    """Return the users x epsilon from which losses are summed when users may differ.
 
     >>> sums_from(10)
     250.0

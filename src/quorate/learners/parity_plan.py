@@ -31,7 +31,7 @@ INPUTS = ("uniform", "any")
 
 @dataclass(frozen=True)
 class ParityPlan:
-    """Some runs on parts of the users, and a test on the rest."""
+    """A plan: some runs on parts of the users, and a test on the rest."""
 
     runs: int
     part: int

@@ -1,8 +1,8 @@
 """From a score to a hypothesis, and what that choice may lose (K1, L1, L4).
 
 Each function that chooses takes people and an account, spends what is left of it and returns the
-number of a hypothesis. Finite classes are chosen from by permute-and-flip, ordered ones of any size
-by exact sampling of pieces.
+number of a hypothesis. In finite classes the choice is by permute-and-flip, in ordered ones of any
+size by exact sampling of pieces.
 
 Every algorithm ends in one such choice. How much worse the score of the chosen rule may be follows
 from public numbers: the size of the class, epsilon, and how far one user can move the score.
@@ -338,7 +338,7 @@ def rule_error(
 
 
 def _share_of_proved(size: int) -> float:
-    """Return what is usually lost among so many rules, in parts of what may be.
+    """Return the usual loss among so many rules, as a share of the worst case.
 
     >>> round(_share_of_proved(360), 2), round(_share_of_proved(2), 2)
     (0.57, 0.81)

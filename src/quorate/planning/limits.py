@@ -1,4 +1,4 @@
-r"""What no method can beat, and what simpler ways cost (F2, F9, G12, U8).
+r"""Lower bounds for every method, and the errors of simpler methods (F2, F9, G12, U8).
 
 The theorems behind the planner: every function evaluates one with explicit constants. Where a paper
 states only an order, the constant comes from its proof, or from the proof of the inequality it

@@ -1,4 +1,4 @@
-"""The noise of a mean's ball and core, tabulated against users x mu.
+"""Noise of the ball and friendly-core algorithms of a mean, as tables over users x mu.
 
 A route is planned from many small steps, and a plan asks for it hundreds of times; it depends on
 users x mu alone, so that one table a dimension serves all questions.

@@ -101,7 +101,7 @@ def local_choice(
 
 
 def honest_users(n_users: int, *, honest: float) -> int:
-    """Return how many reports surely hide the others; refuse if none does.
+    """Return how many honest reports hide each other; refuse if there are none.
 
     >>> honest_users(205, honest=0.1)
     20

@@ -64,8 +64,8 @@ class UserSeries:
     remembers what each person has used of it, and every period is scaled to what is left. So one
     promise covers a person for the whole horizon, and a person who is in few periods pays for few.
 
-    A record counts in the period in which it arrives, also a late one. A period is released once:
-    asking for it again returns what was released, whatever rows come with it; rows that were
+    A record counts in the period in which it arrives, even if it is late. A period is released
+    once: asking for it again returns what was released, whatever rows come with it; rows that were
     missing then go with the next period.
 
     Privacy

@@ -99,7 +99,7 @@ class ListLearner:
 
     @property
     def longest(self) -> int:
-        """No list is longer: 2^d."""
+        """The largest length of a list, 2^d."""
         return 1 << self.dimension
 
     def list_of(self, space: int) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ MOST_CONDITIONS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ProvedListLearner(ListLearner):
-    r"""Reduce a sample to a list that holds a common accurate hypothesis with a proved chance.
+    r"""Reduce a sample to a list with a common accurate hypothesis, with a proved probability.
 
     For labels that a concept of the class explains. A list also holds hypotheses that err;
     :meth:`~quorate.stability.list_stable.ListLearner.filtered` drops them.

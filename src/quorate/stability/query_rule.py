@@ -163,7 +163,7 @@ class QueryRule(StableRule):
 
     @property
     def size(self) -> int:
-        """All numbers of the code."""
+        """The number of code words."""
         return self.numbers.size
 
     @property

@@ -208,7 +208,7 @@ class Fit:
 
     @property
     def error_with_rows_left_out(self) -> tuple[float, float] | None:
-        """The stated error with the rows that could not be read, and how sure it is.
+        """The stated error including the rows that could not be read, and its confidence.
 
         None where nothing was counted, or where the count cannot bound what such rows do.
         """

@@ -16,9 +16,9 @@ code of their own, which say how they are written.
   floats, truth values, decimals and fractions, and octets that read as one of these, as in a CSV
   file. Everything else, and what does not fit into a float, is missing.
 * A list is a **table of rows** if more than half of its entries are rows (lists, tuples, vectors),
-  and a column otherwise. A row is as wide as most of them are. That is its shape, which is public
-  like that of an array. A row of another width, or an entry that is no row, is a row of missing
-  cells; so is a cell missing that holds a row.
+  and a column otherwise. The width of the table is that of most rows. That is its shape, which is
+  public like that of an array. A row of another width, or an entry that is no row, is a row of
+  missing cells; so is a cell missing that holds a row.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def objects(cells: Sequence[Any]) -> NDArray[Any]:
 def texts(cells: NDArray[Any]) -> Any:
     """Return the cells of one column as an Arrow array of texts, null for missing ones.
 
-    Arrow does not look whether the octets of a text are UTF-8, and neither must who reads them.
+    Arrow does not check that the bytes of a text are UTF-8, so readers must not assume it.
 
     >>> texts(np.array(["1", 1, None], dtype=object)).to_pylist()
     ['1', '1', None]

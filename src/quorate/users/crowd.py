@@ -141,7 +141,7 @@ class Statistic(Protocol):
 
     @property
     def bound(self) -> Bound:
-        """Where contributions should lie; what is enforced is the bound of the grid."""
+        """The expected range of contributions; the bound of the grid is enforced."""
 
     def __call__(self, users: UserData) -> NDArray[Any]:
         """Return an array of shape (n_users, dimension): one row per user, in their order."""
@@ -213,7 +213,7 @@ def check_statistic(statistic: Statistic, grid: Grid) -> None:
 
 
 def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
-    """Call the statistic; let neither its warnings nor its errors speak of records."""
+    """Call the statistic; suppress warnings and errors, which may quote records."""
     if data.n_users == 0:
         return np.empty((0, grid.bound.dimension))  # a part without users asks nobody
     values = call_quietly(lambda: np.asarray(statistic(data)))
@@ -329,7 +329,7 @@ class Crowd(KeyedUsers):
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there are no users; as public as their number, and often known without it."""
+        """Whether there are no users; public where the number of users is."""
 
     @property
     @abstractmethod
@@ -421,7 +421,7 @@ class Crowd(KeyedUsers):
     def along_a_line(
         self, work: Callable[[UserData], tuple[NDArray[np.uint64], Integers]]
     ) -> tuple[NDArray[np.uint64], Integers]:
-        """Add up what each part says along a line: (starts, values), the first start is 0."""
+        """Add up the parts' contributions along a line: (starts, values), the first start is 0."""
         return add_pieces(self.map(work))
 
     def gather(

@@ -209,7 +209,7 @@ class UserData(TableSources, Crowd):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no users; as public as their number."""
+        """Whether there are no users; public where the number of users is."""
         return not len(self._keys)
 
     @property

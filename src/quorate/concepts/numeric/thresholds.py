@@ -250,7 +250,7 @@ class Thresholds(OrderedConceptClass):
     direction : Direction, default=Direction.ABOVE
         On which side 1 is predicted.
     name : str, default="x"
-        What sentences call the feature.
+        Name of the feature, for printing.
 
     Examples
     --------

@@ -127,7 +127,7 @@ class Judged:
         return len(self.scores), self.concepts.size
 
     def __call__(self, users: UserData) -> Iterator[tuple[int | EllipsisType, NDArray[Any]]]:
-        """Yield what a block of users says by each score."""
+        """Yield, block by block of users, the contributions of the users to each score."""
         for mistakes, held in MistakeTable(concepts=self.concepts, users=users).batches():
             for place, score in enumerate(self.scores):
                 yield place, score.judged(mistakes, held)
@@ -152,7 +152,7 @@ class Score(ABC):
 
     @property
     def caveat(self) -> str | None:
-        """Why a promise about this score is only idealized; None if it is exact."""
+        """Why a guarantee that uses this score is only idealized; None if it is exact."""
         return None
 
     @property
@@ -221,7 +221,7 @@ class AdditiveScore(Score):
 
     @property
     def one_sided(self) -> bool:
-        """One more user only adds."""
+        """Whether one more user can only increase the score."""
         return True
 
     def sensitivity(self, relation: Relation) -> int:
@@ -254,7 +254,7 @@ class AdditiveScore(Score):
 
 @dataclass(frozen=True)
 class Spoken:
-    """What users say along a line by a score."""
+    """The contributions of users to a score along a line of hypotheses."""
 
     score: AdditiveScore
     low: int

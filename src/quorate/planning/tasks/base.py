@@ -221,7 +221,8 @@ class PlanTask(ABC):
         """Return the error of Algorithm 1 of Ghazi et al. around a method for single records.
 
         With the constants 1 that its theorems leave open
-        (:func:`~quorate.conversion.translation.utility_budget`), which flatters it.
+        (:func:`~quorate.conversion.translation.utility_budget`), which makes it look better than it
+        is.
         """
         budget = {"epsilon": epsilon, "delta": self.delta}
         kept = users - 4 * deletion_reach(**budget)

@@ -1,4 +1,4 @@
-"""Planning distributions: total variation, distribution functions, normal means."""
+"""Plans of distributions: total variation, distribution functions, normal means."""
 
 from __future__ import annotations
 

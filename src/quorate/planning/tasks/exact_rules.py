@@ -24,7 +24,7 @@ _ERRORS = tuple(0.5 * 2.0 ** (-step / 4) for step in range(1, 33))
 
 @dataclass(frozen=True, kw_only=True)
 class _ProvedTask(PlanTask):
-    """What the tasks share: the estimator itself says how many users an error takes."""
+    """Shared by the tasks of this module: the estimator computes the users that an error needs."""
 
     @property
     def largest_error(self) -> float:

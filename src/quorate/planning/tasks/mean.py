@@ -1,4 +1,4 @@
-"""Planning a private mean: the length of its error, sampling included."""
+"""Plans of private means: the length of the error, including sampling error."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class ModelTask(PeopleTask):
         return min(found + unreached / (users * mu) ** 3, self.largest_error)
 
     def mu(self, epsilon: float) -> float:
-        """Return what the budget is worth, for a person who is replaced."""
+        """Return the Gaussian-DP parameter of the budget, for the replacement of a person."""
         worth = _mu(epsilon, self.delta)
         return worth if self.relation is Relation.REPLACE else 2.0 * worth
 

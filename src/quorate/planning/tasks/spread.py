@@ -74,7 +74,7 @@ def moment_error(
 
 @dataclass(frozen=True, kw_only=True)
 class _SpreadTask(PeopleTask):
-    """What the tasks share: no theorem says how many users they need."""
+    """Shared by the tasks of this module: no theorem bounds the number of users they need."""
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return what the forecast itself says; no theorem is known."""

@@ -1,4 +1,4 @@
-r"""Planning a table by group: how far its counts and means are off.
+r"""Plans of tables by group: the errors of counts and means.
 
 People hold different numbers of records and prefer some groups. A model with two public guesses
 says how long a person's records are, over all groups: numbers of records are log-normal, and

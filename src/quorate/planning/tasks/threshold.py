@@ -254,7 +254,7 @@ class ThresholdTask(RuleTask):
         return decision.way.value, decision.reason + "."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return what is proved to suffice for an agnostic learner of cut-offs."""
+        """Return the users that are proved to suffice for agnostic learning of cut-offs."""
         return published_agnostic(
             self, epsilon=epsilon, error=error, vc=1, log_size=math.log(self._size)
         )
@@ -271,7 +271,7 @@ class ThresholdTask(RuleTask):
         )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also what the theorems about learners ask for, constants included."""
+        """Return the bounds with those of the theorems about learners, constants included."""
         users = cut_off_users(
             log_size=math.log(self._size),
             records=self.records,

@@ -98,7 +98,7 @@ def _rare_variance(epsilon: float, width: int) -> float:
 
 @dataclass(frozen=True)
 class Reports:
-    """What n users send: the public masks, the answers, and which prefix each speaks about.
+    """The reports of n users: public masks, answers, and the prefix that each answer is about.
 
     Parameters
     ----------
