@@ -474,7 +474,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         order: Any = None,
     ) -> People:
-        """Return the people that the fit may ask; set public schema attributes. See :meth:`_crowd`."""
+        """Return the people that the fit may ask; set schema attributes. See :meth:`_crowd`."""
         if not isinstance(X, People):
             return People(self._crowd(X, y, users, classes=classes, order=order), self.relation)
         names = X.feature_names

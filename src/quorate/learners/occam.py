@@ -7,8 +7,7 @@ version asks for a rule of a short description: :mod:`quorate.learners.concise_l
 References
 ----------
 .. [1] Kasiviswanathan et al. What can we learn privately? SIAM J. Comput. 40(3), 2011, Theorem 3.4
-   and the remarks after it. The constants of Theorem 3.4 need ln(3 / beta) where the paper prints
-   ln(1 / beta).
+   and the remarks after it. With these constants Theorem 3.4 needs ln(3 / beta), not ln(1 / beta).
 """
 
 from __future__ import annotations
