@@ -32,6 +32,7 @@ from quorate.conversion.translation import (
     subsampled,
     super_users,
 )
+from quorate.core.by_hand import rows_by_hand
 from quorate.guarantees import Pure
 from quorate.learners import ConceptLearner
 from quorate.mechanisms import ChooseBest
@@ -106,12 +107,12 @@ print(
 
 def choose(rows, account):
     """Return the label that most records of a sample have, privately."""
-    votes = np.bincount(rows, minlength=2)
-    return ChooseBest(candidates=2, epsilon=1.0).release(votes, account=account)
+    return ChooseBest(candidates=2, epsilon=1.0).release(rows.tally(2), account=account)
 
 
 poll = SubsampledMechanism(run=choose, inner=Pure(1.0), sample=10, population=1000)
-said = poll.release(np.repeat([0, 1], [300, 700]), account=Account.open(epsilon=0.1))
+records = rows_by_hand(np.repeat([0, 1], [300, 700]))
+said = poll.release(records, account=Account.open(epsilon=0.1))
 formula = subsampled(epsilon=1.0, rate=0.01)[0]
 print(
     f"10 of 1,000 records: cost {poll.guarantee.epsilon:.4f}, Theorem 7 {formula:.4f}, say {said}"
