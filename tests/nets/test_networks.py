@@ -80,6 +80,8 @@ class TestBits:
         here = Path(__file__).parent
         paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
         more = dict.fromkeys(("NPROC", "PJRT_NPROC", "OMP_NUM_THREADS"), threads)
+        # What was compiled for another number of threads is not taken.
+        more["JAX_ENABLE_COMPILATION_CACHE"] = "false"
         subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | more | {"PYTHONPATH": os.pathsep.join(paths)},
