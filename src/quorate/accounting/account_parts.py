@@ -397,7 +397,7 @@ def disjoint_groups(account: Account, count: int) -> list[GroupAccount]:
 def prepay(
     account: Account, *, epsilon: float | Fraction, delta: float | Fraction = 0, times: int = 1
 ) -> None:
-    """Pay for releases that open accounts of their own, such as fits of whole estimators.
+    """Charge releases that open accounts of their own, such as fits of whole estimators.
 
     >>> account = Account.open(epsilon=1.0)
     >>> prepay(account, epsilon=Fraction(1, 4), times=3)

@@ -9,7 +9,8 @@ Why it is built this way:
 * *SQLite with a rollback journal, not a write-ahead log.* Between two entries the one file is the
   whole truth, so a copy of it misses nothing. ``synchronous = EXTRA`` also flushes the folder after
   the journal is removed: a power cut cannot roll an acknowledged entry back.
-* *A file is born complete*: written beside its place, flushed, then linked into it. So an empty or
+* *A file appears complete*: it is written under another name, flushed, then linked to its name. So
+an empty or
   half-written file is damage, never a young file, and is not taken for one.
 * *The header is read as plain bytes* before SQLite sees the file, because SQLite would replay a
   journal that lies beside a stranger's database. POSIX drops a process's locks on a file when any

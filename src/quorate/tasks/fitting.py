@@ -1,4 +1,4 @@
-"""From a request in words and numbers to a fitted estimator, in the order that protects people.
+"""From a request to a fitted estimator: checks first, then the charge, then the data.
 
 What can be refused from public knowledge alone is refused first: a wrong parameter, a budget that
 is not there, a column that does not exist. The estimator then gets a table that nobody has opened

@@ -1,4 +1,4 @@
-"""Tables with labels that are not read before somebody needs them.
+"""Tables with labels, which are read only when a fit needs them.
 
 Most tasks read numbers, grouped by user as they are read (:mod:`quorate.tasks.unread`). A table by
 group reads labels too, so it gets the columns as they are, beside a column of ids; names and types

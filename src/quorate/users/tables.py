@@ -1,6 +1,6 @@
 """Numbers from tables: what is refused by its form, and matrices of floats from the rest.
 
-Which columns exist and of which type they are is the schema, which is public and may raise. What
+The schema (names and types of columns) is public, so errors may depend on it. What
 stands in a row never does: null, NaN and infinities are all "missing" and handled by one rule that
 the caller states.
 

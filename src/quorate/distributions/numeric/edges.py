@@ -61,7 +61,7 @@ def declared_edges(
 
 
 def as_range(bounds: Any) -> tuple[float, float]:
-    """Return a public range; refuse what is none.
+    """Return a public range; refuse anything else.
 
     >>> as_range((0, 9))
     (0.0, 9.0)

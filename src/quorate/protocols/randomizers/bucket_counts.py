@@ -264,7 +264,7 @@ class BucketCounts:
         return np.maximum(self.bounds(totals), 0)
 
     def error_bound(self, beta: float) -> int:
-        """Return how far a bucket's bound is from the truth, except with probability ``beta``."""
+        """Return the error of a bucket's bound, exceeded with probability at most ``beta``."""
         whole = CountNoise(self.noise.r * self.users / self.honest_users, self.noise.p)
         return whole.quantile(beta)
 
