@@ -103,7 +103,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(epsilon: Fraction, delta: Fraction, events: str) -> Cost:
-    """Return both readings of a charge with these events, a list in JSON.
+    """Return the cost in both compositions of a charge with these events (a list in JSON).
 
     Without events, or with some that have no square (secret samples), the second reading follows
     from the first: an (epsilon, delta)-DP release is epsilon-DP except for a failure.

@@ -180,7 +180,7 @@ class PlanTask(ABC):
         return {}
 
     def _variant(self, records: int, delta: float) -> Self:
-        """Return the same task with other records and delta; a plan asks for few, very often."""
+        """Return the same task with other records and delta; results are cached."""
         if (records, delta) not in self._variants:
             self._variants[records, delta] = replace(self, records=records, delta=delta)
         return self._variants[records, delta]
