@@ -28,6 +28,10 @@ def spreads(data, *, epsilon=3.0, seed=0):
     account = Account.open(epsilon=epsilon, delta=1e-6, noise=SeededNoise(seed))
     run = UserReleases.start(People(data, account.relation), account)
     shape, _ = release_of_many(run, centred=True)
+    # Predictions take coefficients back by the same matrix.
+    np.testing.assert_allclose(shape.whitening, shape.whitening.T)
+    # Predictions take coefficients back by the same matrix.
+    np.testing.assert_allclose(shape.whitening, shape.whitening.T)
     moved = (data.X - shape.centre) @ shape.whitening
     return np.linalg.eigvalsh(moved.T @ moved / len(moved))
 
@@ -52,6 +56,14 @@ def test_features_of_other_scales_are_brought_to_one():
     # Squares of a large feature hide those of a small one, which is left shorter and never longer.
     assert found.max() < 2.5
     assert np.mean(found > 0.3) > 0.25
+
+
+def test_a_common_factor_of_features_of_other_scales_is_shortened_too():
+    scales = np.geomspace(0.1, 10.0, FEATURES)
+    raw = spreads(people(scales=scales, common=0.0), epsilon=10.0)
+    found = spreads(people(scales=scales, common=1.0), epsilon=10.0)
+    # It is 120 times as long as the rest where all have one scale.
+    assert found.max() < 3.0 * raw.max()
 
 
 @pytest.mark.parametrize("value", [0.0, 1e150, np.nan])

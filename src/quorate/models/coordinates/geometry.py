@@ -54,6 +54,7 @@ __all__ = [
     "WhitenedLoss",
     "release_centre",
     "release_in_rounds",
+    "symmetric",
     "whitens_in_rounds",
 ]
 
@@ -379,8 +380,7 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
         reach = noisy.noise * math.sqrt(2.0 * moments.size)
         floor = max(_ROUND_FLOOR * reach, SMALLEST_SPREAD * float(np.abs(spreads).max()))
         root = (axes / np.sqrt(np.maximum(spreads, floor))) @ axes.T
-        # A rotation of the coordinates changes nothing, and a symmetric matrix is what is expected.
-        whitening = _symmetric(root @ whitening)
+        whitening = symmetric(root @ whitening)
         if spreads.min() > _SEEN * reach:
             break
         candidates = _KNOWN_SIZE
@@ -399,8 +399,15 @@ def _mean_of_most(
     return held.mean(found, dimension=dimension, radius=radius, square=square)
 
 
-def _symmetric(matrix: Vector) -> Vector:
-    """Return the symmetric factor of a matrix, (M' M)^(1/2)."""
+def symmetric(matrix: Vector) -> Vector:
+    """Return the symmetric factor of a matrix, (M' M)^(1/2).
+
+    A rotation of the coordinates changes nothing, and a symmetric matrix is what is expected.
+
+    >>> symmetric(np.array([[0.0, 2.0], [-3.0, 0.0]])).round(6)
+    array([[3., 0.],
+           [0., 2.]])
+    """
     _, sizes, axes = np.linalg.svd(matrix)
     return np.asarray((axes.T * sizes) @ axes)
 

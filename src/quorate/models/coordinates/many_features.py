@@ -26,6 +26,7 @@ from quorate.models.coordinates.geometry import (
     Geometry,
     Whitened,
     release_centre,
+    symmetric,
 )
 from quorate.models.losses import alike_users, in_one_thread
 from quorate.public_randomness import public_generator
@@ -75,7 +76,7 @@ def release_of_many(
     scaled = replace(run, data=run.data.derive(Whitened(centre, scales)))
     directions, spreads = _large_spreads(scaled, square=square)
     shorter = 1.0 / np.sqrt(spreads) - 1.0
-    whitening = np.diag(scales) + (directions * shorter) @ (directions.T * scales)
+    whitening = symmetric(np.diag(scales) + (directions * shorter) @ (directions.T * scales))
     turned = run.data.derive(Whitened(centre, whitening, by_count=by_count))
     return Geometry(centre, whitening), turned
 
