@@ -11,6 +11,7 @@ FIRST = (
     "planning_a_study.py",
     "private_collection.py",
     "neural_network.py",
+    "network_positions.py",
     "adaptivity.py",
 )
 

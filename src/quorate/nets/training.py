@@ -37,6 +37,7 @@ from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.optimization.descent import Optimizer, OptimizerState, follow
 from quorate.models.optimization.gradients import TraceStep
+from quorate.models.optimization.optimizers import Adam
 from quorate.nets.checkpoints import Checkpoint
 from quorate.nets.networks import Network
 from quorate.releases.user_releases import BoundedVectors, ReleasedMean
@@ -174,8 +175,11 @@ class Training:
         )
         wanted = _TIGHT * self.belief.spread[0]
         self.radius = min(_FASTEST * radius, max(radius / _FASTEST, wanted))
+        # Adam compares a gradient with those before: in radii, as clip and noise are, or a first
+        # radius that is too long would shorten all steps after it.
+        unit = radius if isinstance(self.optimizer, Adam) else 1.0
         self.state = self.optimizer.update(
-            self.state, value, curvature=1.0, precision=1.0 / noise**2
+            self.state, value / unit, curvature=1.0, precision=1.0 / noise**2
         )
         self.trace.append(
             TraceStep(
