@@ -327,6 +327,8 @@ class TestOnce:
         (tmp_path / "nonsense").write_bytes(b"not a database, but long enough" * 40)
         with pytest.raises(CheckpointError, match="could not be read"):
             fit(tmp_path / "nonsense")
+        with pytest.raises(ParameterError, match="name of a file"):
+            fit(7)
         with pytest.raises(ParameterError, match="place where a checkpoint"):
             fit(tmp_path / "no folder" / "training")
 

@@ -162,6 +162,10 @@ class NeuralModel(UserEstimator):
             optimizer_of(self.optimizer)
         if self.optimizer is not None and self.learning_rate is not None:
             raise ParameterError("Expected learning_rate= or optimizer=, which has its own.")
+        if not (self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)):
+            raise ParameterError(
+                f"Expected checkpoint= as the name of a file, got {type(self.checkpoint).__name__}."
+            )
         if self.checkpoint is not None and self._lender is not None:
             raise ParameterError(
                 "Expected no checkpoint= in a fit that borrows its budget: who goes on later would "
