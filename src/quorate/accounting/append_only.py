@@ -10,8 +10,7 @@ Why it is built this way:
   whole truth, so a copy of it misses nothing. ``synchronous = EXTRA`` also flushes the folder after
   the journal is removed: a power cut cannot roll an acknowledged entry back.
 * *A file appears complete*: it is written under another name, flushed, then linked to its name. So
-an empty or
-  half-written file is damage, never a young file, and is not taken for one.
+  an empty or half-written file is damaged, never new.
 * *The header is read as plain bytes* before SQLite sees the file, because SQLite would replay a
   journal that lies beside a stranger's database. POSIX drops a process's locks on a file when any
   of its descriptors is closed, hence one call at a time within a process. For the same reason a
