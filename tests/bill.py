@@ -14,6 +14,7 @@ from functools import cache
 from scipy.special import ndtr, ndtri
 
 from measured_bill import Cost
+from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.or_absent import OrAbsent
 from quorate.core.bounds.trimmed import Trimmed
 from quorate.grid import Box
@@ -32,7 +33,25 @@ def _l1(mechanism):
 
 
 def _l2(mechanism):
+    """Return how far one user moves a sum in the L2 norm, in steps: of whole ones for blocks."""
+    if isinstance(mechanism.grid.bound, Blocks):
+        parts = mechanism.grid.bound.parts
+        return math.sqrt(sum(_squared(part, mechanism) for part in parts))
     return mechanism.grid.bound.change(mechanism.relation)[1] / mechanism.grid.step
+
+
+def _squared(part, mechanism):
+    """Return the largest squared distance of two vectors in whole steps, or of one from nobody."""
+    reach = Fraction(part.radius) / Fraction(mechanism.grid.step)
+    times = 1
+    if mechanism.relation is Relation.REPLACE and (part.dimension > 1 or part.signed):
+        # Opposite ways, or at a right angle where nothing is negative.
+        times = 4 if part.signed else 2
+    whole = math.floor(times * reach**2)
+    if part.entry < math.inf:
+        entry = math.floor(Fraction(part.entry) / Fraction(mechanism.grid.step))
+        whole = min(whole, part.dimension * entry**2)
+    return whole
 
 
 def _balance(mechanism):
@@ -67,6 +86,19 @@ def _largest(mechanism):
     return (side if replaced else bound.largest_offset) / step
 
 
+def _longest(mechanism):
+    """Return how far one user moves the longest of several vectors, in the L1 norm, in steps."""
+    apart = 2.0 if mechanism.relation is Relation.REPLACE else 1.0
+    lengths = []
+    for part in mechanism.grid.bound.parts:
+        # Nobody is further from anybody in one coordinate that cannot be negative.
+        alone = part.dimension == 1 and not part.signed
+        moved = part.radius * (1.0 if alone else apart)
+        assert part.norm == 1
+        lengths.append(min(moved, part.dimension * part.entry) / mechanism.grid.step)
+    return max(lengths)
+
+
 def _difference(mechanism):
     one_way = mechanism.one_sided and mechanism.relation is Relation.ADD_REMOVE
     return float(mechanism.sensitivity) * (1 if one_way else 2)
@@ -93,13 +125,13 @@ MOVES = {
     "LaplaceSum": _l1,
     "BalancedSum": _balance,
     "CubeSum": _largest,
+    "BlockSum": _longest,
+    "NoisyTally": _one_vote,
     "NoisyCount": lambda _: 1.0,
     "NoisySearch": lambda _: float(_FINENESS),
     "CoreTest": lambda _: 1.0,
     "CoreMean": lambda mechanism: float(mechanism.sensitivity),
     "ChooseBest": _difference,
-    # What a cap cuts of one person grows with their length, for all caps alike: one part of 2^20.
-    "PrivateCap": lambda _: 2.0**20,
     "ChooseOrdered": _difference,
     "RoundQuantile": lambda mechanism: 2.0 * _rank(mechanism),
     "NoisyRank": _rank,
@@ -146,7 +178,7 @@ class Bill(SeededNoise):
         assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
         ratio = MOVES[type(mechanism).__name__](mechanism) / scale
         joint, self.joint = self.joint, None
-        if law in ("balanced_laplace", "cube_laplace"):
+        if law in ("balanced_laplace", "blocks_laplace", "cube_laplace"):
             self.joint = mechanism, scale
             self._note_pure(ratio)
         elif joint is not None and joint[0] is mechanism and law == "discrete_laplace":
@@ -168,6 +200,10 @@ class Bill(SeededNoise):
     def _cube(self, values, scale):
         """The same."""
         return SeededNoise(self.uniform_below(2**30))._cube(values, scale)
+
+    def _blocks(self, values, scale):
+        """The same."""
+        return SeededNoise(self.uniform_below(2**30))._blocks(values, scale)
 
     def _truncated(self, size, scale, reach):
         """Note the noise once: what comes out too large is drawn again, and nobody sees it."""

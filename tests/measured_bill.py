@@ -134,6 +134,8 @@ def _cost(law, mine, theirs, scale):
         return Cost(square=float(np.sum((change / scale) ** 2)))
     if law == "cube_laplace":
         return Cost(pure=float(np.abs(change).max() / scale))
+    if law == "blocks_laplace":
+        return Cost(pure=float(np.abs(change.reshape(mine.shape)).sum(axis=1).max() / scale))
     if law == "balanced_laplace":
         return Cost(pure=float((np.abs(change).sum() + abs(change.sum())) / scale))
     if law in ("gumbel_max", "permute_and_flip"):

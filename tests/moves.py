@@ -108,6 +108,8 @@ def losses(first, second):
             square += float(sum((one - other) ** 2)) / scale**2
         elif law == "cube_laplace":
             pure += float(max(abs(one - other))) / scale
+        elif law == "blocks_laplace":
+            pure += float(abs(one - other).sum(axis=1).max()) / scale
         elif law == "balanced_laplace":
             pure += float(sum(abs(one - other)) + abs(sum(one - other))) / scale
         else:

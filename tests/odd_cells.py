@@ -29,8 +29,8 @@ from quorate.estimators import UserEstimator
 from quorate.grid import Grid
 from quorate.means import UserQueries
 from quorate.noise import use_noise
-from quorate.tabulate import keys
-from quorate.tabulate.gathering import cells, frames
+from quorate.users.by_group import frames
+from quorate.users.by_group import person_cells as cells
 
 SECRET = "31337"
 """What stands in odd cells and must not be read anywhere."""
@@ -247,8 +247,7 @@ def watched():
         put(UserEstimator, "_crowd", lambda *a, **k: seen.crowd(crowd(*a, **k)))
         for module in (cells, frames):
             put(module, "holders_of", lambda *a: seen.crowd(holders(*a)))
-        for module in (keys, ballots):
-            put(module, "count_votes", lambda votes, **size: count_votes(seen.vote(votes), **size))
+        put(ballots, "count_votes", lambda votes, **size: count_votes(seen.vote(votes), **size))
         yield seen
 
 

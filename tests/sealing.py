@@ -14,13 +14,13 @@ from quorate.guarantees import Relation
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.noisy_rank import NoisyRank
-from quorate.mechanisms.choices.private_cap import PrivateCap
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.noisy_tally import NoisyTally
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.mechanisms.sums import NoisySearch, NoisySum
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-OF_TOTALS = NoisySum | NoisyCount | ChooseBest | PrivateCap
+OF_TOTALS = NoisySum | NoisyCount | NoisyTally | ChooseBest
 OF_ROWS = (
     FloatQuantile
     | NoisyRank
@@ -75,7 +75,9 @@ def sealed_for(mechanism, numbers):
         return sealed_by_hand(numbers, GridMoves(mechanism.grid, relation), relation)
     if isinstance(mechanism, NoisyCount):
         return sealed_by_hand([numbers], Moves.of_counts(1), relation)
-    if isinstance(mechanism, ChooseBest | PrivateCap):
+    if isinstance(mechanism, NoisyTally):
+        return sealed_by_hand(numbers, Moves.of_tally(relation), relation)
+    if isinstance(mechanism, ChooseBest):
         sided = getattr(mechanism, "one_sided", True)
         known = {"coordinates": len(numbers), "one_sided": sided}
         return sealed_by_hand(numbers, Moves.of_scores(mechanism.sensitivity, **known), relation)

@@ -187,6 +187,7 @@ def test_who_knows_where_noise_comes_from_is_seen():
 DRAWS = {
     "balanced_laplace",
     "bernoulli_exp",
+    "blocks_laplace",
     "cube_laplace",
     "discrete_gaussian",
     "discrete_laplace",

@@ -19,6 +19,7 @@ from fitted_examples import released as told
 from quorate.catalogue import CATALOGUE
 from quorate.concepts import Classifiers, Thresholds
 from quorate.concepts.base import Concept, Constant, labelled_records
+from quorate.core.questions import ballots as table_keys
 from quorate.distributions import DiscreteDistribution
 from quorate.engines import MemoryCrowd
 from quorate.engines.files import FileCrowd
@@ -40,7 +41,6 @@ from quorate.stability.rules import StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.stability.stable_learner import decide_quietly
 from quorate.tabulate import UserTable
-from quorate.tabulate import keys as table_keys
 from quorate.users import UserData
 from quorate.users.public_choices import in_own_order
 
@@ -186,7 +186,7 @@ class TestVotes:
         """Return everybody's vote, and in how many of 20 fits tea is released."""
         counted = []
 
-        def count_votes(votes):
+        def count_votes(votes, size=None):
             votes = list(votes)
             counted.append(tuple(votes))
             return {vote: votes.count(vote) for vote in set(votes)}

@@ -19,14 +19,16 @@ import quorate
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.concepts.linear_equations import pack_bits
+from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.lengths import Lengths
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Approximate, Event, Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.balanced import BalancedSum
+from quorate.mechanisms.blocks import BlockSum
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.noisy_rank import NoisyRank
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.mechanisms.choices.private_cap import PrivateCap
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.mechanisms.choices.stable_choice import StableChoice, StableHistogram
@@ -36,6 +38,7 @@ from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.noisy_tally import NoisyTally
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.mechanisms.search.random_restarts import RandomRestarts
@@ -108,6 +111,16 @@ LISTED = [
         {"grid": PLANE, "noise_multiplier": 3.0, "delta": 1e-6},
         lambda m: m.release_values(np.array([[0.2, 0.1], [np.inf, 7.0]])),
     ),
+    Listed(
+        BlockSum,
+        {"grid": Grid(Blocks((Lengths(2.0, 2, norm=1),) * 2), step=2.0**-10), "epsilon": 1.0},
+        lambda m: m.release_values(np.array([[0.2, 0.1, 5.0, 1.0], [np.inf, 7.0, 0.0, 1e308]])),
+    ),
+    Listed(
+        NoisyTally,
+        {"size": 3, "epsilon": 1.0},
+        lambda m: m.release_values(np.array([1, 0, 1, 7])),
+    ),
     Listed(NoisyCount, {"epsilon": 1.0}, lambda m: m.release_values(np.array([1, 0, 1]))),
     Listed(
         ChooseBest,
@@ -145,11 +158,6 @@ LISTED = [
         {"quantile": Fraction(1, 2), "epsilon": 1.0},
         lambda m: release_by_hand(m, np.array([3, 50]), np.array([4, 50]), point=7),
         lambda m, beta: m.upper_bound(0, beta),
-    ),
-    Listed(
-        PrivateCap,
-        {"caps": (1.0, 2.0, 5.0), "aim": 3.0, "epsilon": 1.0},
-        lambda m: release_by_hand(m, m.excess(np.array([0.5, np.nan, 4.0]))),
     ),
     Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: m.release({3: 2, 4: 1})),
     Listed(

@@ -41,9 +41,9 @@ from quorate.auditing.observations import observe
 from quorate.engines.files import FileCrowd
 from quorate.exceptions import QuorateError
 from quorate.files.table_files import Columns, TableFile
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.reading import Reading
 from quorate.users import UserData, tables
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.reading import Reading
 from quorate.users.frames import open_frame
 from quorate.users.grouping import group
 from quorate.users.labels import PrivateLabels

@@ -34,6 +34,7 @@ from quorate.learners.automatic import Way
 from quorate.learners.scores import Crossing, KolmogorovSmirnov
 from quorate.means import UserMean
 from quorate.mechanisms.balanced import BalancedSum
+from quorate.mechanisms.blocks import BlockSum
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
@@ -84,6 +85,10 @@ def of_totals(mechanism, one, other):
     if isinstance(mechanism, CubeSum):
         box = mechanism._cube[0]
         length = max(abs(moved[:box]), default=0) + sum(abs(moved[box:]))
+    elif isinstance(mechanism, BlockSum):
+        length = max(
+            sum(abs(block)) for block in moved.reshape(len(mechanism.grid.bound.parts), -1)
+        )
     elif isinstance(mechanism, BalancedSum):
         shares = mechanism._balance[0]
         length = sum(abs(moved[:shares])) + abs(sum(moved[:shares])) + sum(abs(moved[shares:]))

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
+from quorate.core.people import People
+from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise
-from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.medians import LOOKS, group_medians
 from quorate.users import UserData
+from quorate.users.by_group.person_cells import ValueColumn
 
 COLUMN = ValueColumn(1, 0.0, 1000.0)
 TRUE = np.array([50.0, 300.0, 7.0])
@@ -32,7 +34,7 @@ def test_intervals_hold_and_are_narrow(delta, relation):
     for seed in range(10):
         purse = Account.open(epsilon=2.0, delta=delta, relation=relation, noise=SeededNoise(seed))
         found = group_medians(
-            crowd,
+            People(crowd, relation),
             COLUMN,
             2,
             groups=3,
@@ -49,21 +51,33 @@ def test_intervals_hold_and_are_narrow(delta, relation):
 
 def test_all_of_the_budget_is_drawn_in_so_many_looks():
     purse = Account.open(epsilon=1.0, delta=1e-6, noise=SeededNoise(0))
-    group_medians(cells(50), COLUMN, 2, groups=3, length=1.0, norm=2, account=purse)
+    people = People(cells(50), purse.relation)
+    group_medians(people, COLUMN, 2, groups=3, length=1.0, norm=2, account=purse)
     assert purse.event.count == LOOKS
     assert purse.square_left < 1e-9
 
 
 def test_somebody_in_all_groups_moves_no_more_than_somebody_in_one():
     """The votes of a person over the groups have the length that noise was made for."""
-    from quorate.tabulate.lengths import Lengths
+    from quorate.core.bounds.blocks import Blocks
+    from quorate.core.bounds.lengths import Lengths
+    from quorate.core.questions.cells import AddedCells
     from quorate.tabulate.medians import _Votes
 
     step, bound = 2.0**-30, Lengths(0.5, 3, norm=2, signed=True)
-    votes = _Votes(2, (0.0, 0.0, 0.0), bound, step)
+    votes = AddedCells(_Votes(2, (0.0, 0.0, 0.0), bound), Grid(Blocks((bound,)), step=step))
     everywhere = UserData([[0, 1, 9.0], [1, 1, 9.0], [2, 1, 9.0]], offsets=[0, 3])
-    nowhere = UserData(np.empty((0, 3)), offsets=[0])
-    moved = np.sum((votes(everywhere) - votes(nowhere)).astype(object) ** 2)
+    moved = np.sum(votes(everywhere).astype(object) ** 2)
     assert 0.99 < moved / bound.change_in_steps(step, Relation.ADD_REMOVE)[1] <= 1
     plain = np.array([0.5, 0.5, 0.5]) / step
     assert np.sum(plain**2) > bound.change_in_steps(step, Relation.ADD_REMOVE)[1]
+
+
+def test_who_agrees_with_a_threshold_is_there_all_the_same():
+    """In four groups, a vote against one threshold is as long as the length of presence says."""
+    from quorate.core.bounds.lengths import Lengths
+    from quorate.tabulate.medians import _Votes
+
+    person = UserData([[g, 1.0, 9.0 if g == 0 else 0.0] for g in range(4)], offsets=[0, 4])
+    found = _Votes(2, (0.0,) * 4, Lengths(0.5, 4, norm=1, signed=True))(person)[2][0]
+    assert found.tolist() == [0.125, 0.0, 0.0, 0.0]

@@ -1,23 +1,12 @@
-"""Parts of a cell: what people hold of them, how long it is, and what a cap cuts."""
+"""Parts of a cell: what people hold of them, how long it is, and in which unit it is added up."""
 
 import numpy as np
 import pytest
 
-from quorate.grid import Box, Grid
-from quorate.mechanisms.choices.private_cap import PrivateCap
-from quorate.tabulate.gathering.cells import ValueColumn, cells_of
-from quorate.tabulate.parts import (
-    Boxed,
-    Cut,
-    Excess,
-    Holders,
-    Part,
-    Totals,
-    ladder,
-    record_ladder,
-    value_ladder,
-)
+from quorate.guarantees import Relation
+from quorate.tabulate.parts import Held, HeldOften, LengthLabels, OwnMeans, Part, value_ladder
 from quorate.users import UserData
+from quorate.users.by_group.person_cells import ValueColumn, cells_of
 
 COLUMN = ValueColumn(1, 0.0, 8.0)
 # Ann has 3 and 1 records, of sums 4 and 6; Bob nothing; Cid 10 of sum 50.
@@ -44,58 +33,51 @@ def test_values_are_what_people_hold():
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_a_cap_pulls_a_person_in_across_groups(norm):
-    bound = Part("rows").bound(2.0, 2, norm)
-    found = Totals(Part("rows"), bound, 2.0**-20)(CELLS) * 2.0**-20
-    length = 4.0 if norm == 1 else np.sqrt(10.0)
-    np.testing.assert_allclose(found, [3 * 2 / length, 1 * 2 / length + 2.0], atol=1e-4)
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("part", [Part("rows"), Part("people"), Part("sums", COLUMN, 0, 5.0)])
+def test_one_person_moves_every_part_by_one_unit(part, groups, relation, norm):
+    for cap in (0.3, 2.0):
+        bound, unit = part.bound(cap, groups, norm, relation)
+        assert bound.change(relation)[norm - 1] == pytest.approx(1.0)
+        assert bound.radius * unit == pytest.approx(cap)
+        assert bound.signed == part.signed
 
 
-def test_one_group_is_a_box():
-    whole = UserData(np.array([[0.0, 4.0, 0.0], [0.0, 9.0, 0.0]]), offsets=[0, 1, 1, 2])
-    grid = Grid(Box([0.0, 0.0], [1.0, 1.0], centre=[0.0, 0.0]), step=2.0**-10)
-    work = Boxed((Part("rows"), Part("people")), (8.0, 1.0), grid)
-    assert (work(whole) / 2**10).tolist() == [1.5, 2.0]
+def test_presence_in_all_groups_costs_a_person_no_more_than_all_of_them():
+    _, unit = Part("people").bound(5.0, 5, 1, Relation.REPLACE)
+    assert unit == 5.0
 
 
-def test_what_is_cut_is_measured_person_by_person():
-    grid = Grid(Box(np.zeros(2), np.ones(2), centre=np.zeros(2)), step=2.0**-20)
-    # Caps of 3: Ann loses 1 of 4, a third of a cap; Cid 7, more than two caps.
-    found = Cut((Part("rows"),), (3.0,), (3.0,), 1, grid)(CELLS) / 2**20
-    np.testing.assert_allclose(found, [1 / 3 + 1, (7 / 3 - 1) / 2], atol=1e-5)
-    nobody = UserData(np.empty((0, 2)), offsets=[0])
-    assert Cut((Part("rows"),), (3.0,), (3.0,), 1, grid)(nobody).tolist() == [0, 0]
+def test_cells_hold_parts_in_their_units():
+    owners, groups, values = Held((Part("rows"), Part("people")), (2.0, 4.0))(CELLS)
+    assert owners.tolist() == [0, 0, 2]
+    assert groups.tolist() == [0, 1, 1]
+    assert [each.tolist() for each in values] == [[1.5, 0.5, 5.0], [0.25, 0.25, 0.25]]
 
 
-def test_who_holds_nothing_does_not_count():
-    assert Holders(Part("rows"))(CELLS).tolist() == [2]
-    assert Holders(Part("sums", COLUMN, 0, 5.0))(CELLS).tolist() == [1]
+@pytest.mark.parametrize(("norm", "ann"), [(1, 3), (2, 3)])
+def test_labels_are_of_lengths_over_all_groups(norm, ann):
+    edges = (1.0, 2.0, 4.0, 8.0)
+    assert LengthLabels(Part("rows"), norm, edges)(CELLS).tolist() == [ann, -1, 4]
+    # Ann's sums about 6 are -14 and 0; Cid's is -10. Nothing is a label of its own.
+    even = UserData(np.array([[0.0, 2.0, 0.0]]), offsets=[0, 1])
+    assert LengthLabels(Part("sums", COLUMN, 0, 4.0), norm, edges)(even).tolist() == [0]
 
 
-def test_excess_is_that_of_lengths():
-    look = PrivateCap(caps=(2.0, 8.0), aim=1.0, epsilon=1.0)
-    assert (Excess(Part("rows"), 1, look)(CELLS) / 2**20).tolist() == [2.0, 0.25]
+def test_a_root_of_a_whole_number_stays_at_its_edge():
+    cells = UserData(np.array([[g, 1.0] for g in range(49)]), offsets=[0, 49])
+    assert LengthLabels(Part("people"), 2, (7.0, 14.0))(cells).tolist() == [1]
 
 
-def test_ladders_are_round_and_reach_their_ends():
-    assert {20.0, 30.0, 100.0, 1e6} <= set(record_ladder())
-    assert record_ladder(1.0) == (1.0,)
-    assert record_ladder(3.0) == (1.0, 2.0, 3.0)
-    assert record_ladder(132.0)[-1] == 132.0
-    for steps in (record_ladder(), record_ladder(77.0), ladder(1e-4, 1.0)):
-        assert np.all(np.diff(steps) > 0)
-        assert np.max(np.array(steps)[11:] / np.array(steps)[10:-1], initial=1) < 1.34
-    points = value_ladder(-3.0, 5.0)
-    assert points[0] == -3.0
-    assert points[-1] == 5.0
-    assert 0.0 in points
-
-
-def test_caps_of_sums_follow_the_cap_of_records():
-    caps = Part("sums", COLUMN, 0, 2.0).caps(10.0)
-    assert caps[-1] == 6.0 * 10.0
-    assert Part("sums", COLUMN, 0, 2.0).usual(caps) == 60.0
-    alone = Part("sums", COLUMN).caps(None)
-    assert alone[-1] == 8.0 * 1e6
-    assert Part("sums", COLUMN).usual(alone) == 8.0
-    assert Part("rows").usual(record_ladder()) == 1.0
+def test_own_means_and_presence_are_a_persons_own():
+    points = tuple(value_ladder(0.0, 8.0).tolist())
+    found = OwnMeans(Part("sums", COLUMN), points)(CELLS)
+    assert np.isnan(found[1])
+    assert points[int(found[0])] == pytest.approx(2.5, abs=0.1)
+    assert points[int(found[2])] == 5.0
+    assert HeldOften()(CELLS).tolist() == [0, -1, 0]
+    ladder = value_ladder(-3.0, 5.0)
+    assert ladder[0] == -3.0
+    assert ladder[-1] == 5.0
+    assert 0.0 in ladder

@@ -33,11 +33,15 @@ def test_people_are_counted_once(relation):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("cap", [30, "auto"])
 def test_records_are_counted_up_to_a_cap(delta, cap):
-    with use_noise(SeededNoise(0)):
-        count = UserCount(1.0, of="records", delta=delta, cap=cap).fit(TABLE, users="who")
-    assert count.count_ == pytest.approx(20_000, rel=0.03)
-    assert count.algorithm_.name == "laplace"  # one number: better than Gaussian noise
-    assert 5 < count.error_.cap < 40
+    caps = []
+    for seed in range(12):
+        with use_noise(SeededNoise(seed)):
+            count = UserCount(1.0, of="records", delta=delta, cap=cap).fit(TABLE, users="who")
+        assert count.count_ == pytest.approx(20_000, rel=0.03)
+        assert count.algorithm_.name == "laplace"  # one number: better than Gaussian noise
+        caps.append(count.error_.cap)
+    # Noise lengthens a cap in one fit of twenty.
+    assert np.mean((np.array(caps) > 5) & (np.array(caps) < 40)) > 0.9
 
 
 @pytest.mark.parametrize("of", ["users", "records"])

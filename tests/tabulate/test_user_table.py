@@ -14,7 +14,8 @@ from quorate import Ledger, Relation, UserData, UserTable
 from quorate.auditing import replay
 from quorate.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
-from quorate.mechanisms.laplace import CubeSum, LaplaceSum
+from quorate.mechanisms.blocks import BlockSum
+from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum
 from quorate.noise import SeededNoise, use_noise
 from sealing import numbers_of
@@ -172,7 +173,7 @@ def test_given_the_same_releases_nobody_can_be_told_apart(relation, delta, keys)
 def sums(monkeypatch):
     """Collect what every noisy sum is added to, beside the mechanism that adds the noise."""
     seen = []
-    for kind in (GaussianSum, LaplaceSum, CubeSum):
+    for kind in (GaussianSum, LaplaceSum, BlockSum):
         add = kind._add_noise
 
         def spying(self, totals, account, add=add):
@@ -191,8 +192,9 @@ def largest_excess(seen):
         change = [int(x) for x in first - second]
         if isinstance(one, GaussianSum):
             worst = max(worst, sum(x * x for x in change) / one.sensitivity_squared)
-        elif isinstance(one, CubeSum):
-            worst = max(worst, max(map(abs, change)) / one.sensitivity)
+        elif isinstance(one, BlockSum):
+            blocks = np.abs(np.array(change, dtype=object)).reshape(len(one.grid.bound.parts), -1)
+            worst = max(worst, blocks.sum(axis=1).max() / one.sensitivity)
         else:
             worst = max(worst, sum(map(abs, change)) / one.sensitivity)
     return worst
@@ -216,13 +218,13 @@ def test_one_person_moves_every_sum_by_no_more_than_its_noise_is_for(sums, relat
 
 
 def test_a_twin_that_bounds_each_group_by_itself_is_caught(sums, monkeypatch):
-    from quorate.tabulate import parts
+    from quorate.core.questions import cells
 
     def each_alone(values, owners, n_users, *, bound, step):
         del owners, n_users
         return np.trunc(np.clip(values, -bound.radius, bound.radius) / step)
 
-    monkeypatch.setattr(parts, "capped_steps", each_alone)
+    monkeypatch.setattr(cells, "capped_steps", each_alone)
     estimator = UserTable(3.0, delta=1e-6, cap=3, groups=2, **COMMON)
     replay(
         lambda frame: clone(estimator).fit(frame, users="who"),

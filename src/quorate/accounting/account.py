@@ -348,6 +348,15 @@ class Account(OnceOnly):
         """
         return self._joint(total, "cube", scale)
 
+    def blocks(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sum of several vectors with joint noise of the longest of them, in L1."""
+        scale = self._checked(total, scale)
+        if not isinstance(total.moves, GridMoves):
+            raise SealedError("Expected a total of contributions on a grid: people.total(...).")
+        parts, moved = total.moves.blocks
+        noise = self._source(pure_loss(moved, scale))
+        return noise.blocks_laplace(opened(total).reshape(parts, -1), scale=scale).ravel()
+
     def balanced(self, total: Sealed, *, scale: float | Fraction) -> Integers:
         """Release a sum with joint noise that keeps the sum of shares of one whole.
 

@@ -278,7 +278,7 @@ class _EnumeratedNoise(NoiseSource):
         )
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        if law in ("balanced_laplace", "cube_laplace"):
+        if law in ("balanced_laplace", "blocks_laplace", "cube_laplace"):
             if values.size > 1:
                 raise EnumerationError("Joint noise of several coordinates is one draw.")
             # A single coordinate that balances counts twice, also as what is missing to 0.
@@ -286,9 +286,9 @@ class _EnumeratedNoise(NoiseSource):
         points = self._cells.representatives(scale)
         noisy = [
             self._draw((law, scale, value), partial(_cell_outcomes, law, scale, value, points))
-            for value in values.tolist()
+            for value in values.ravel().tolist()
         ]
-        return np.array(noisy, dtype=np.int64)
+        return np.array(noisy, dtype=np.int64).reshape(values.shape)
 
     def _truncated(self, size: int, scale: float, reach: int) -> NDArray[np.int64]:
         def outcomes() -> Outcomes:

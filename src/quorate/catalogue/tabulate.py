@@ -146,8 +146,8 @@ def _range_or_labels(held: Any) -> Any:
 
 
 def _table_columns(wish: Wish) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from quorate.tabulate.conditions import as_conditions
     from quorate.tabulate.requests import as_request
+    from quorate.users.by_group.conditions import as_conditions
 
     asked = _table_parameters(wish)
     conditions = as_conditions(asked.get("where"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from enum import Enum
 from typing import Annotated, Any
@@ -71,14 +72,23 @@ def complain(message: str, code: int) -> int:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document.
+    """Print one JSON document; JSON has no infinity, so that a bound that is infinite is null.
 
-    >>> print_json({"users": None})
+    >>> print_json({"users": None, "bound": math.inf})
     {
-      "users": null
+      "users": null,
+      "bound": null
     }
     """
-    print(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+    print(json.dumps(_finite(document), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

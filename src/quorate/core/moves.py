@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.blocks import Blocks
 from quorate.exceptions import ParameterError
 from quorate.grid import Boxed, Grid
 from quorate.guarantees import Relation
@@ -249,6 +250,13 @@ class GridMoves(Moves):
         if isinstance(self.grid.bound, Boxed):
             return self.grid.bound.cube_in_steps(self.grid.step, self.relation)
         return 0, self.l1
+
+    @cached_property
+    def blocks(self) -> tuple[int, int]:
+        """How many blocks there are, and by how much the L1 norm of one, or of all others, move."""
+        if isinstance(self.grid.bound, Blocks):
+            return self.grid.bound.blocks_in_steps(self.grid.step, self.relation)
+        return 1, self.l1
 
     @cached_property
     def balance(self) -> tuple[int, int]:

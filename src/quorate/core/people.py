@@ -23,6 +23,7 @@ from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
 from quorate.core.placed import PlacedSum, Places, Program
 from quorate.core.questions.ballots import Ballots, VotesOf, ballots_of
+from quorate.core.questions.cells import AddedCells, CellsOf
 from quorate.core.questions.lines import ViewOf, Walk, walk_of
 from quorate.core.questions.pairs import (
     AddedDuels,
@@ -176,6 +177,18 @@ class People:
         else:
             halves = self._added(statistic, work, whole=True)
         return seal_total(grid.join(halves), grid, self.relation, self.among)
+
+    def cell_totals(self, cells: CellsOf, grid: Grid) -> Sealed:
+        """Add up what people hold in each of some groups; each kind of it has one bounded length.
+
+        ``cells`` says of each person and group what they hold; ``grid`` is one of
+        :class:`~quorate.core.bounds.blocks.Blocks`, whose moves these are.
+        """
+        work = AddedCells(cells, grid)
+        refuse_company(cells, work, self.__crowd.nobody(), added=True)
+        with forgetting(cells):
+            found = self.__crowd.add_up(work, whole=True)
+        return seal_total(found, grid, self.relation, self.among)
 
     def placed_total(self, program: Program, grid: Grid, places: Places, *, word: int) -> Sealed:
         """Add up one bounded vector a user, computed in batches of fixed public shapes.

@@ -34,6 +34,7 @@ __all__ = [
     "ComposedLaws",
     "PiecewiseLaw",
     "Sampler",
+    "block_integers",
     "cube_integers",
     "secret_order",
 ]
@@ -41,7 +42,11 @@ __all__ = [
 Integers = NDArray[np.int64]
 _SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
-JOINT_LAWS = {"balanced_laplace": "_balanced", "cube_laplace": "_cube"}
+JOINT_LAWS = {
+    "balanced_laplace": "_balanced",
+    "blocks_laplace": "_blocks",
+    "cube_laplace": "_cube",
+}
 """Laws whose coordinates depend on each other, and the methods that draw them."""
 
 SECRETS = 2**256
@@ -112,6 +117,67 @@ def cube_integers(
             return [below(side) - half for _ in range(count)]
 
 
+def block_integers(
+    count: int,
+    size: int,
+    *,
+    steps: Callable[[int], list[int]],
+    below: Callable[[int], int],
+) -> list[list[int]]:
+    r"""Return vectors z of integers with mass proportional to exp(-max_b sum(abs(z_b)) / scale).
+
+    As for a cube, that mass is a mixture over :math:`K \ge \max_b \|z_b\|_1` with mass
+    proportional to :math:`e^{-K/s}`, of integer points in a product of b balls of radius K in the
+    L1 norm, each of them in g coordinates. A point of one ball is a point of the simplex
+    :math:`z \ge 0, \sum z \le K`, of which there are :math:`\binom{K+g}{g}`, and a sign a
+    coordinate; a point with a zero that has a minus stands for none.
+
+    So K is drawn with mass proportional to :math:`\binom{K+g}{g}^b e^{-K/s}`, then points of
+    simplices and signs, and all of it is drawn again if a zero has a minus: each z is left with
+    mass proportional to :math:`e^{-K/s}` for every K that is large enough. The sum of bg + 1
+    geometric integers has mass proportional to :math:`\binom{K+bg}{bg} e^{-K/s}`; it is kept with
+    probability :math:`\prod_{i=1}^{b-1} \prod_{j=1}^g (K+j)/(K+ig+j)`, which is what is missing,
+    up to a factor that does not depend on K.
+
+    Parameters
+    ----------
+    count, size : int
+        How many vectors, of how many coordinates.
+    steps : callable
+        Returns so many independent geometric integers of the scale.
+    below : callable
+        Returns a uniform integer below another.
+
+    Examples
+    --------
+    >>> from random import Random
+    >>> draw = Random(0).randrange
+    >>> block_integers(2, 3, steps=lambda count: [5] * count, below=draw)
+    [[-16, 14, 0], [-19, 5, 4]]
+    """
+    later = [(first, j) for first in range(size, count * size, size) for j in range(1, size + 1)]
+    while True:
+        reach = sum(steps(count * size + 1))
+        if all(below(reach + first + j) < reach + j for first, j in later):
+            points = [_simplex_point(reach, size, below) for _ in range(count)]
+            minus = [[below(2) == 1 for _ in point] for point in points]
+            signed = [list(zip(*both, strict=True)) for both in zip(points, minus, strict=True)]
+            if all(z or not negative for point in signed for z, negative in point):
+                return [[-z if negative else z for z, negative in point] for point in signed]
+
+
+def _simplex_point(reach: int, size: int, below: Callable[[int], int]) -> list[int]:
+    """Return uniform integers >= 0 with a sum of at most ``reach``: the gaps of a uniform subset.
+
+    >>> _simplex_point(4, 2, lambda upper, draws=[5, 1]: draws.pop())
+    [1, 3]
+    """
+    while True:
+        bars = sorted(below(reach + size) for _ in range(size))
+        if len(set(bars)) == size:
+            return [bar - before - 1 for bar, before in zip(bars, [-1, *bars], strict=False)]
+
+
 def secret_order(size: int, *, secret: int) -> Integers:
     """Return the permutation of ``size`` numbers that a secret below :data:`SECRETS` gives.
 
@@ -151,6 +217,18 @@ class ComposedLaws(ABC):
         (3,)
         """
         return self._add("cube_laplace", int64_vector(values), _joint_scale(scale))
+
+    def blocks_laplace(self, values: Integers, *, scale: float) -> Integers:
+        """Add integers z with mass proportional to exp(-max(sum(abs(z), axis=1)) / scale).
+
+        >>> from quorate.noise import SecureNoise
+        >>> SecureNoise().blocks_laplace(np.array([[10, -10], [0, 7]]), scale=1.0).shape
+        (2, 2)
+        """
+        if values.ndim != 2:
+            raise ParameterError("Expected one row a block.")
+        flat = int64_vector(values.ravel())
+        return self._add("blocks_laplace", flat.reshape(values.shape), _joint_scale(scale))
 
     def truncated_laplace(self, values: Integers, *, scale: float, reach: int) -> Integers:
         """Add independent integers z with mass proportional to exp(-abs(z) / scale), |z| <= reach.
@@ -227,9 +305,14 @@ class ComposedLaws(ABC):
         def steps(count: int) -> list[int]:
             return [int(z) for z in self._add("geometric", np.zeros(count, np.int64), scale)]
 
-        noise = cube_integers(values.size, steps=steps, below=self._uniform_below)
-        totals = (int(value) + z for value, z in zip(values, noise, strict=True))
-        return np.array([min(max(t, _SMALLEST), _LARGEST) for t in totals], dtype=np.int64)
+        return _added(values, cube_integers(values.size, steps=steps, below=self._uniform_below))
+
+    def _blocks(self, values: Integers, scale: float) -> Integers:
+        def steps(count: int) -> list[int]:
+            return [int(z) for z in self._add("geometric", np.zeros(count, np.int64), scale)]
+
+        noise = block_integers(*values.shape, steps=steps, below=self._uniform_below)
+        return _added(values.ravel(), [z for block in noise for z in block]).reshape(values.shape)
 
     def _sample(
         self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
@@ -261,6 +344,11 @@ class ComposedLaws(ABC):
         while self._bernoulli_exp(Fraction(1)):
             v += 1
         return (u + s * v) // t
+
+
+def _added(values: Integers, noise: list[int]) -> Integers:
+    totals = (int(value) + z for value, z in zip(values, noise, strict=True))
+    return np.array([min(max(t, _SMALLEST), _LARGEST) for t in totals], dtype=np.int64)
 
 
 def _joint_scale(scale: float) -> float:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from quorate.mechanisms.stated_error import StatedError
 from quorate.series.design import Design, SeriesPart
-from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.released import (
     CONFIDENCE,
     Estimates,
@@ -25,6 +24,7 @@ from quorate.tabulate.released import (
     totals,
 )
 from quorate.tabulate.requests import Request
+from quorate.users.by_group.person_cells import ValueColumn
 
 __all__ = ["Asked", "SeriesError", "curves"]
 

@@ -18,8 +18,8 @@ from quorate.core.sealed import seal_total
 from quorate.series.design import Design, SeriesPart
 from quorate.series.spending import Bounded, Entries, bounded_period
 from quorate.series.store import SeriesTransaction
-from quorate.tabulate.gathering.cells import Cells, ToCells, ValueColumn, cells_of
-from quorate.tabulate.gathering.reading import Reading, ids_of
+from quorate.users.by_group.person_cells import Cells, ToCells, ValueColumn, cells_of
+from quorate.users.by_group.reading import Reading, ids_of
 from quorate.users.closed import closed
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData

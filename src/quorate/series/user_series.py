@@ -31,10 +31,10 @@ from quorate.series.id_hashes import SHARED, kind_of_ids
 from quorate.series.period import Rows, release_period
 from quorate.series.store import SeriesStore, SeriesTransaction
 from quorate.tabulate.base import stated
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.reading import Reading, checked_names, names_of
-from quorate.tabulate.keys import as_keys, key_rows
 from quorate.tabulate.requests import TableRequest, as_request
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.keys import as_keys, key_rows
+from quorate.users.by_group.reading import Reading, checked_names, names_of
 from quorate.users.crowd import Crowd
 from quorate.users.frames import open_frame
 from quorate.users.tables import check_rows, without_rows
@@ -127,7 +127,7 @@ class UserSeries:
     noise : {"auto", "independent", "square-root"}, default="auto"
         ``"auto"`` takes correlated noise where that has less noise in the ``view``.
     where : dict, optional
-        Which records the series is about; see :mod:`quorate.tabulate.conditions`.
+        Which records the series is about; see :mod:`quorate.users.by_group.conditions`.
     missing : "drop" or float, default="drop"
         A record without one of the values is dropped, or this number stands in for it.
     relation : Relation, default=Relation.ADD_REMOVE

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from quorate import _validate
 from quorate._validate import is_frame
+from quorate.core.people import People
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee
-from quorate.tabulate.gathering.cells import ToCells, ValueColumn
-from quorate.tabulate.gathering.reading import Reading, Records, ids_of, names_of, with_names
-from quorate.users.crowd import Crowd
+from quorate.users.by_group.person_cells import ToCells, ValueColumn
+from quorate.users.by_group.reading import Reading, Records, names_of, read_records
 from quorate.users.frames import open_frame
 from quorate.users.tables import check_ids, without_rows
 
@@ -65,36 +66,28 @@ class UserStatistic(UserEstimator):
 
     def _read(self, X: Any, users: Any, reading: Reading, order: Any = None) -> Records:
         """Return the records under their users; sets which columns were read."""
-        named = with_names(X)
-        names = [name for name in names_of(named) if not _is_same(name, users)]
-        told = is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None)
 
-        def under_users(rows: Any, ids: Any = None) -> Crowd:
+        def under_users(rows: Any, ids: Any, names: tuple[str, ...], told: bool) -> Any:  # noqa: FBT001
             crowd = self._crowd(rows, None, ids, order=order)
             self.n_features_in_ = len(names)
             if told:
                 self.feature_names_in_ = np.asarray(names, dtype=object)
             return crowd
 
-        if isinstance(X, Crowd):
-            return reading.read(under_users(X), under_users)
-        return reading.read(named, under_users, ids_of(X, users))
+        return read_records(reading, X, users, under_users)
 
-    @staticmethod
     def _cells(
-        records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
-    ) -> Any:
-        """Return the crowd of cells and the columns of its sums and medians."""
-        change = _to_cells(records, sums, medians, ranges)
-        return records.cells(change), change.sums, change.medians
-
-    @staticmethod
-    def _cells_in_turn(
-        records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
-    ) -> Any:
-        """Return cells with their counts, what waits for all of them, and the columns."""
-        change = _to_cells(records, sums, medians, ranges)
-        return *records.cells_in_turn(change), change.sums, change.medians
+        self, records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
+    ) -> tuple[People, Callable[[], People], tuple[ValueColumn, ...], tuple[ValueColumn, ...]]:
+        """Return people with counts in their cells, who they are with sums, and the columns."""
+        added, middle = (
+            tuple(ValueColumn(records.values[name], *ranges[name]) for name in names)
+            for names in (sums, medians)
+        )
+        change = ToCells(records.numbers, len(records.keys), added, middle)
+        counted, waiting = records.cells_in_turn(change)
+        people = People(counted, self.relation)
+        return people, lambda: People(waiting(), self.relation), added, middle
 
     def _check_common(self) -> None:
         """Refuse what parameters show to be wrong, before the charge."""
@@ -103,15 +96,3 @@ class UserStatistic(UserEstimator):
         _validate.one_of(("auto", "laplace", "gaussian"), algorithm=self.algorithm)
         if self.algorithm == "gaussian" and self.delta == 0:
             raise ParameterError("algorithm='gaussian' needs delta > 0; use 'laplace'.")
-
-
-def _to_cells(
-    records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
-) -> ToCells:
-    added = tuple(ValueColumn(records.values[name], *ranges[name]) for name in sums)
-    middle = tuple(ValueColumn(records.values[name], *ranges[name]) for name in medians)
-    return ToCells(records.numbers, len(records.keys), added, middle)
-
-
-def _is_same(name: str, users: Any) -> bool:
-    return isinstance(users, str) and users == name

@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.core.by_hand import sealed_by_hand
-from quorate.core.moves import GridMoves
+from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.lengths import Lengths
+from quorate.core.people import People
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
-from quorate.tabulate.gathering.cells import ValueColumn, cells_of, totals_by_group
-from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.tabulate.released import CONFIDENCE, Estimates, tail_factor
-from quorate.users.crowd import Crowd
+from quorate.users.by_group.person_cells import ValueColumn, cells_of
 from quorate.users.data import UserData
 
 __all__ = ["LOOKS", "group_medians"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 LOOKS = 12
 """How often a range is halved: to a 4096th."""
@@ -41,28 +41,24 @@ LOOKS = 12
 
 @dataclass(frozen=True)
 class _Votes:
-    """The sum over people of their votes at the thresholds of all groups, in steps."""
+    """Everybody's votes at the thresholds of all groups, pulled in to a length of presence."""
 
     place: int
     thresholds: tuple[float, ...]
     bound: Lengths
-    step: float
 
-    def __call__(self, part: UserData) -> NDArray[np.int64]:
+    def __call__(self, part: UserData) -> tuple[Integers, Integers, list[Floats]]:
         cells = cells_of(part)
-        owners, groups, size = cells.owners, cells.groups, cells.n_users
-        votes = np.sign(cells.X[:, self.place] - np.array(self.thresholds)[groups]) / 2
+        votes = np.sign(cells.X[:, self.place] - np.array(self.thresholds)[cells.groups]) / 2
         # Who agrees with a threshold still has the length of somebody who is there.
-        lengths = np.sqrt if self.bound.norm == 2 else np.asarray
-        present = np.bincount(owners, minlength=size)
-        own = lengths(present)[owners] / 2
-        pulled = votes * np.minimum(1.0, self.bound.radius / np.maximum(own, 0.5))
-        steps = capped_steps(pulled[None], owners, size, bound=self.bound, step=self.step)
-        return totals_by_group(groups, steps[0], self.bound.dimension)
+        present = np.bincount(cells.owners, minlength=cells.n_users)
+        lengths = np.sqrt(present) if self.bound.norm == 2 else present
+        own = np.maximum(lengths[cells.owners] / 2, 0.5)
+        return cells.owners, cells.groups, [votes * np.minimum(1.0, self.bound.radius / own)]
 
 
 def group_medians(
-    crowd: Crowd,
+    people: People,
     column: ValueColumn,
     place: int,
     *,
@@ -75,8 +71,8 @@ def group_medians(
 
     Parameters
     ----------
-    crowd : Crowd
-        Of cells.
+    people : People
+        With cells for records.
     column : ValueColumn
         Whose range is searched.
     place : int
@@ -90,9 +86,10 @@ def group_medians(
 
     Examples
     --------
+    >>> from quorate.guarantees import Relation
     >>> waits = np.column_stack([np.zeros(2001), np.ones(2001), np.linspace(0, 10, 2001)])
     >>> found = group_medians(
-    ...     UserData(waits, offsets=range(2002)),
+    ...     People(UserData(waits, offsets=range(2002)), Relation.REPLACE),
     ...     ValueColumn(column=1, lower=0.0, upper=100.0),
     ...     2,
     ...     groups=1,
@@ -103,27 +100,25 @@ def group_medians(
     >>> bool(abs(found.values[0] - 5.0) < 0.5), bool(found.bounds[0] < 1.0)
     (True, True)
     """
-    bound = Lengths(length / 2, groups, norm=norm, signed=True)
-    relation = account.relation
+    own = Lengths(length / 2, groups, norm=norm, signed=True)
+    bound, relation, size = Blocks((own,)), account.relation, people.size_bound
     mechanism: GaussianSum | LaplaceSum
     if norm == 2:
         multiplier = account.multiplier(account.square_left, count=LOOKS)
         noise = multiplier * bound.l2_diameter
-        grid = fitting_grid(bound, n_users=crowd.n_users, relation=relation, noise=noise)
+        grid = fitting_grid(bound, n_users=size, relation=relation, noise=noise)
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
     else:
         epsilon = float_down(Fraction(account.left) / LOOKS)
         noise = bound.l1_diameter / epsilon
-        grid = fitting_grid(bound, n_users=crowd.n_users, relation=relation, noise=noise)
+        grid = fitting_grid(bound, n_users=size, relation=relation, noise=noise)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=relation)
     low, high = np.full(groups, column.lower), np.full(groups, column.upper)
     thresholds, sums = [], []
     for _ in range(LOOKS):
         middle = low / 2 + high / 2
-        votes = _Votes(place, tuple(middle.tolist()), bound, grid.step)
-        totals = crowd.add_up(votes, whole=True)
-        sealed = sealed_by_hand(totals, GridMoves(grid, relation), relation)
-        found = mechanism.release(sealed, count=0.0, account=account)
+        totals = people.cell_totals(_Votes(place, tuple(middle.tolist()), own), grid)
+        found = mechanism.release(totals, count=0.0, account=account)
         low, high = np.where(found > 0, middle, low), np.where(found > 0, high, middle)
         thresholds.append(middle)
         sums.append(found)

@@ -12,11 +12,11 @@ from quorate.accounting.ledger import Ledger
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.gathering.reading import schema_of
 from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.released import means
 from quorate.tabulate.user_count import StatisticError, route_of
 from quorate.tabulate.user_sum import asked_columns
+from quorate.users.by_group.reading import schema_of
 
 __all__ = ["RecordMean"]
 
@@ -38,9 +38,10 @@ class RecordMean(UserStatistic):
         number of users; released: ``mean_``, ``count_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A table of one group (:mod:`quorate.tabulate.procedure`): the number of a person's
-        records and the sums of their values about released centres are one vector in a box, a
-        :class:`~quorate.mechanisms.laplace.CubeSum`, after looks at one number a user each, all
-        from one account. The ratio is computed afterwards.
+        records and the sums of their values about released centres are bounded by the core, each
+        by a length of its own, and released by a :class:`~quorate.mechanisms.blocks.BlockSum`,
+        after tallies of one number a user each, all from one account. The ratio is computed
+        afterwards.
 
     Utility
     -------
@@ -59,7 +60,7 @@ class RecordMean(UserStatistic):
     cap : float or "auto", default="auto"
         How many records of a person count.
     where : dict, optional
-        Which records the mean is about; see :mod:`quorate.tabulate.conditions`.
+        Which records the mean is about; see :mod:`quorate.users.by_group.conditions`.
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
@@ -140,9 +141,10 @@ class RecordMean(UserStatistic):
         request, reading = asked_columns(self, schema_of(X), users, "mean")
         account = self._charge(X, None, users)
         records = self._read(X, users, reading)
-        crowd, columns, _ = self._cells(records, request.values, (), request.ranges(self.bounds))
+        ranges = request.ranges(self.bounds)
+        _, people, columns, _ = self._cells(records, request.values, (), ranges)
         procedure = Procedure(
-            crowd,
+            people(),
             account,
             groups=1,
             columns=columns,

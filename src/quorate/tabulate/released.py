@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.mechanisms.laplace import cube_deviation
+from quorate.mechanisms.blocks import block_deviation, block_quantile
 from quorate.mechanisms.stated_error import StatedError
-from quorate.tabulate.gathering.cells import ValueColumn
+from quorate.users.by_group.person_cells import ValueColumn
 
 __all__ = [
     "CONFIDENCE",
@@ -33,8 +32,9 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
 """With this probability each cell, by itself, is within its bound."""
 COVERS = (
-    "Privacy noise and what caps cut, as far as it was measured and with a tail beyond it like "
-    "that of what was seen; not the sampling of the people themselves."
+    "Privacy noise and what caps cut, as far as a tally of people shows, with a tail beyond it "
+    "like that of what was seen; infinite where too few people answered to see any; not the "
+    "sampling of the people themselves."
 )
 
 COVERS_STATED = (
@@ -43,30 +43,19 @@ COVERS_STATED = (
 )
 
 
-@lru_cache(maxsize=256)
-def tail_factor(kind: str, *, beta: float, parts: int = 1) -> float:
-    r"""Return how many standard deviations noise exceeds with probability ``beta``, on either side.
+def tail_factor(kind: str, *, beta: float, parts: int = 1, groups: int = 1) -> float:
+    """Return how many standard deviations noise exceeds with probability ``beta``, on either side.
 
-    One of d coordinates of noise of the largest one, whose mass falls with
-    :math:`e^{-\max|z|}`, is a gamma variable of shape d + 1 times a uniform one: it exceeds t with
-    chance :math:`Q(d+1, t) - t\,Q(d, t)/d`.
-
-    >>> [round(tail_factor(kind, beta=0.05), 3) for kind in ("gaussian", "laplace", "cube")]
+    >>> [round(tail_factor(kind, beta=0.05), 3) for kind in ("gaussian", "laplace", "blocks")]
     [1.96, 2.118, 2.118]
     """
-    from scipy.optimize import brentq
-    from scipy.special import gammaincc, ndtri
+    from scipy.special import ndtri
 
     if kind == "gaussian":
         return -float(ndtri(beta / 2))
     if kind == "laplace":
         return -math.log(beta) / math.sqrt(2.0)
-
-    def beyond(t: float) -> float:
-        return float(gammaincc(parts + 1, t) - t / parts * gammaincc(parts, t)) - beta
-
-    high = parts - 4.0 * math.log(beta) + 8.0
-    return float(brentq(beyond, 0.0, high)) / cube_deviation(parts)
+    return block_quantile(beta, parts, groups) / block_deviation(parts, groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,14 +80,11 @@ class Released(Estimates):
     ----------
     cap : float
         The length that everybody was pulled in to.
-    cut : float
-        What it cut, measured, in people.
     centre : float
     column : ValueColumn or None
     """
 
     cap: float
-    cut: float = 0.0
     centre: float = 0.0
     column: ValueColumn | None = None
 

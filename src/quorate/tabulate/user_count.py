@@ -8,25 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.core.by_hand import sealed_by_hand
-from quorate.core.moves import Moves
+from quorate.core.people import People
 from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.stated_error import StatedError
 from quorate.public_randomness import RandomState
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.reading import Reading, schema_of
+from quorate.tabulate.parts import HeldOften
 from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.released import CONFIDENCE, COVERS
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.reading import Reading, schema_of
 
 __all__ = ["StatisticError", "UserCount"]
 
@@ -85,10 +82,6 @@ class StatisticError(StatedError):
         return f"within {bounds} with {self.confidence:.0%} confidence"
 
 
-def _holders(part: UserData) -> NDArray[np.int64]:
-    return np.array([np.count_nonzero(part.record_counts())], dtype=np.int64)
-
-
 class UserCount(UserStatistic):
     r"""The number of users or of records, hiding any one person's whole record.
 
@@ -119,7 +112,7 @@ class UserCount(UserStatistic):
     of : {"users", "records"}, default="users"
     where : dict, optional
         What a record must hold, by column; people count who hold one such record. See
-        :mod:`quorate.tabulate.conditions`.
+        :mod:`quorate.users.by_group.conditions`.
     cap : float or "auto", default="auto"
         How many records of a person count; of people always one. A stated cap is taken as a fact.
     delta : float, default=0.0
@@ -195,19 +188,18 @@ class UserCount(UserStatistic):
         reading = Reading(where=as_conditions(self.where))
         reading.check(schema_of(X))
         account = self._charge(X, None, users)
-        crowd, _, _ = self._cells(self._read(X, users, reading), (), (), {})
+        people = self._cells(self._read(X, users, reading), (), (), {})[1]()
         if self.of == "users":
-            count, error, route = self._people(crowd, account)
+            count, error, route = self._people(people, account)
         else:
-            count, error, route = self._records(crowd, cap, account)
+            count, error, route = self._records(people, cap, account)
         self.guarantee_ = self._promise(account)
         self.count_, self.error_, self.algorithm_ = count, error, route
         return self
 
-    def _people(self, crowd: Crowd, account: Account) -> tuple[float, StatisticError, Route]:
+    def _people(self, people: People, account: Account) -> tuple[float, StatisticError, Route]:
         mechanism = NoisyCount(epsilon=account.left, relation=self.relation)
-        holders = sealed_by_hand(crowd.add_up(_holders), Moves.of_counts(1), self.relation)
-        found = mechanism.release(holders, account=account)
+        found = mechanism.release(people.tally(HeldOften(), 1)[0], account=account)
         bound = float(mechanism.error_bound(1.0 - CONFIDENCE))
         error = StatisticError(
             standard_error=mechanism.standard_error,
@@ -219,10 +211,10 @@ class UserCount(UserStatistic):
         return float(found), error, Route(name="laplace", reason="every person counts once.")
 
     def _records(
-        self, crowd: Crowd, cap: float | None, account: Account
+        self, people: People, cap: float | None, account: Account
     ) -> tuple[float, StatisticError, Route]:
         procedure = Procedure(
-            crowd,
+            people,
             account,
             groups=1,
             records=True,

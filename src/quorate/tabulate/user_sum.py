@@ -14,11 +14,11 @@ from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
 from quorate.ranges import limits_by_name
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.reading import Reading, names_of, schema_of
 from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.tabulate.user_count import StatisticError, route_of
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.reading import Reading, names_of, schema_of
 
 __all__ = ["UserSum"]
 
@@ -39,15 +39,15 @@ class UserSum(UserStatistic):
         number of users; released: ``sum_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A table of one group (:mod:`quorate.tabulate.procedure`): the totals of a person are a
-        function of that person's records, in a box of the caps, a
-        :class:`~quorate.mechanisms.laplace.CubeSum`; caps that are not stated are
-        :class:`~quorate.mechanisms.choices.private_cap.PrivateCap` at one number a user, all drawn
-        from one account.
+        function of that person's records, bounded by the core, and released by a
+        :class:`~quorate.mechanisms.blocks.BlockSum`; caps that are not stated follow from a
+        :class:`~quorate.mechanisms.noisy_tally.NoisyTally` of one length a user, all drawn from one
+        account.
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 % for each column by itself. It includes the amount
-    that the cap cuts, as far as it was measured.
+    ``error_.bound`` holds with probability 95 % for each column by itself. It includes what the cap
+    cuts, and is infinite where too few people answered to see that.
 
     Complexity
     ----------
@@ -61,7 +61,7 @@ class UserSum(UserStatistic):
     cap : float, dict or "auto", default="auto"
         Largest total of one person, in the units of the column; taken as a fact if it is stated.
     where : dict, optional
-        Which records are added up; see :mod:`quorate.tabulate.conditions`.
+        Which records are added up; see :mod:`quorate.users.by_group.conditions`.
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
@@ -139,9 +139,9 @@ class UserSum(UserStatistic):
         caps = self._caps(request.values)
         account = self._charge(X, None, users)
         records = self._read(X, users, reading)
-        crowd, columns, _ = self._cells(records, request.values, (), ranges)
+        _, people, columns, _ = self._cells(records, request.values, (), ranges)
         procedure = Procedure(
-            crowd,
+            people(),
             account,
             groups=1,
             columns=columns,

@@ -12,21 +12,14 @@ from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import Route
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.reading import (
-    Reading,
-    Records,
-    checked_names,
-    order_of,
-    schema_of,
-)
-from quorate.tabulate.keys import as_keys, popular_keys
 from quorate.tabulate.medians import group_medians
+from quorate.tabulate.popular_keys import popular_keys
 from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.released import (
     Estimates,
@@ -37,6 +30,15 @@ from quorate.tabulate.released import (
     totals,
 )
 from quorate.tabulate.requests import Request, TableRequest, as_request
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.keys import as_keys
+from quorate.users.by_group.reading import (
+    Reading,
+    Records,
+    checked_names,
+    order_of,
+    schema_of,
+)
 
 __all__ = ["UserTable", "table_route"]
 
@@ -52,8 +54,8 @@ class UserTable(UserStatistic):
     A user may be in many groups, often in some and rarely in others. The contribution of a user to
     all cells of one statistic (records, users, sums of a column) is one vector. Its norm is clipped
     to a *cap*, and the noisy sum of these vectors is released. Caps and the typical size of the
-    values are found privately. The amount that the caps cut is measured, and every stated error
-    includes it. See :mod:`quorate.tabulate.procedure`.
+    values are found privately; every stated error includes what the caps cut. See
+    :mod:`quorate.tabulate.procedure`.
 
     Privacy
     -------
@@ -64,24 +66,25 @@ class UserTable(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``table_``, ``keys_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A user's cells are a function of that user's records, of public and of released numbers,
-        and :class:`~quorate.tabulate.lengths.Lengths` bounds each part of them (records, people,
-        sums) across all groups in whole steps; so each part is a
-        :class:`~quorate.mechanisms.sums.GaussianSum` or a
-        :class:`~quorate.mechanisms.laplace.LaplaceSum`, and all parts of one group are a
-        :class:`~quorate.mechanisms.laplace.CubeSum` in a box. What is looked at before is a number
-        of people, a rough median of one number per user
-        (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`), caps by one length a user
-        (:class:`~quorate.mechanisms.choices.private_cap.PrivateCap`), and what these cut, a vector
-        in the unit box a user. Medians are noisy sums of votes at released thresholds
-        (:mod:`quorate.tabulate.medians`). Popular keys: one vote per user
+    proof : A user's cells are a function of that user's records, of public and of released numbers.
+        :meth:`~quorate.core.people.People.cell_totals` bounds each part of them (records, people,
+        sums) by one length across all groups, in whole steps; all parts together are one
+        :class:`~quorate.mechanisms.sums.GaussianSum` or
+        :class:`~quorate.mechanisms.blocks.BlockSum`. What is looked at before is a number of
+        people, a rough median of one number per user
+        (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`) and tallies of one length a
+        user (:class:`~quorate.mechanisms.noisy_tally.NoisyTally`), from which caps follow. Medians
+        are noisy sums of votes at released thresholds (:mod:`quorate.tabulate.medians`). Popular
+        keys: one vote per user
         (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). All are drawn from one
-        account; ratios, errors and bounds are computed afterwards.
+        account, which reads off the seals how far one user moves them; ratios, errors and bounds
+        are computed afterwards.
 
     Utility
     -------
     Every cell comes with a standard error and with a bound that holds with probability 95 %. The
-    bound includes noise, the measured amount that caps cut, and an assumed tail beyond it.
+    bound includes noise, what caps cut as far as tallies show it, and a tail beyond them. It is
+    infinite where too few people answered to see what caps cut: state ``cap=`` then.
 
     Complexity
     ----------
@@ -116,7 +119,7 @@ class UserTable(UserStatistic):
         In how many groups a person counts fully where people are counted, and in medians; taken as
         a fact, too.
     where : dict, optional
-        Which records the table is about; see :mod:`quorate.tabulate.conditions`.
+        Which records the table is about; see :mod:`quorate.users.by_group.conditions`.
     missing : "drop" or float, default="drop"
         A record without one of the values is dropped, or this number stands in for it.
     relation : Relation, default=Relation.ADD_REMOVE
@@ -285,7 +288,7 @@ class UserTable(UserStatistic):
         self, records: Records, account: Account, reserve: Fraction
     ) -> tuple[Records, int]:
         keys, certain = popular_keys(
-            records.crowd,
+            People(records.crowd, self.relation),
             records.by,
             records.labels,
             epsilon=account.aside,
@@ -299,7 +302,7 @@ class UserTable(UserStatistic):
         self, records: Records, request: TableRequest, ranges: Ranges, account: Account
     ) -> tuple[dict[str, Estimates], dict[str, float], str, Route]:
         """Run the procedure, and compute every column of the table from what it released."""
-        counted, waiting, added, middle = self._cells_in_turn(
+        people, waiting, added, middle = self._cells(
             records, request.added_up, request.medians, ranges
         )
         size, held = len(records.keys), stated(self.groups, name="groups")
@@ -308,24 +311,24 @@ class UserTable(UserStatistic):
         # A median searches: it counts as two parts.
         share = Fraction(parts, parts + 2 * len(middle))
         procedure = Procedure(
-            counted,
+            people,
             account.part(share) if 0 < share < 1 else account,
             groups=size,
             columns=added,
             records=request.counted,
-            people=request.people,
+            count_people=request.people,
             caps={} if cap is None else {"rows": cap},
             held=held,
             algorithm=self.algorithm,
             several=bool(middle),
         )
-        crowd = waiting()
-        found = procedure.run(crowd) if parts else {}
+        people = waiting()
+        found = procedure.run(people) if parts else {}
         medians, norm = {}, procedure.norm
         rest = account.rest() if norm == 2 else account.part_of(epsilon=account.left)
         for place, column in enumerate(middle):
             medians[request.medians[place]] = group_medians(
-                crowd,
+                people,
                 column,
                 2 + len(added) + place,
                 groups=size,

@@ -32,7 +32,6 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.means import UserMean
 from quorate.noise import ambient_noise
 from quorate.ranges import Limit
-from quorate.tabulate.keys import as_keys
 from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.frames import UnreadTable
 from quorate.tasks.readable import (
@@ -47,6 +46,7 @@ from quorate.tasks.readable import (
 )
 from quorate.tasks.unread import UnreadUsers
 from quorate.users import UserData
+from quorate.users.by_group.keys import as_keys
 from quorate.users.closed import closed
 from quorate.users.crowd import Crowd
 

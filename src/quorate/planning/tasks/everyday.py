@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from quorate import _validate
 from quorate.guarantees import Relation
@@ -11,18 +14,15 @@ from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PlanTask
-from quorate.planning.tasks.table import HeldTask, seen_before
+from quorate.planning.tasks.table import ANYWHERE, HeldTask, seen_before
 from quorate.tabulate.budget import Outlook
 
 __all__ = ["CountTask", "RecordMeanTask", "SumTask"]
 
 # A count that is off by less than half a person is right.
 _EXACT_BELOW = 0.5
-# Measured on log-normal crowds (300 to 5,000 people): a search for a cap is off by a little more
-# than a step of its ladder, and the cap of a column is that of records times 1 to 1.5 standard
-# deviations of a record.
-_CAUTION = 1.2
-_UNIT = 1.5
+# Normal quantiles of so many people stand for all of them.
+_PEOPLE = 4001
 # No more than this is ever said to be lost.
 _LEAST = 1e-3
 
@@ -109,10 +109,6 @@ class SumTask(HeldTask):
         super().__post_init__()
         _validate.positive_integer(dimension=self.dimension)
 
-    def error(self, users: int, epsilon: float) -> float:
-        """Return the error of one sum: noise, and the loss from the cap."""
-        return min(self.largest_error, _CAUTION * super().error(users, epsilon))
-
     def baselines(self) -> dict[str, ErrorModel]:
         """Return nothing: to cap what a person holds is what group privacy comes to here."""
         return {}
@@ -167,15 +163,39 @@ class RecordMeanTask(HeldTask):
         _validate.positive(bounds=self.bounds)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error of one mean, in the units that sums are counted in."""
-        unit = _UNIT if self._seen(users, epsilon).measured else max(_UNIT, self.bounds)
-        # Who is replaced may take a sum from one side of the centre to the other.
-        unit *= 2.0 if self.relation is Relation.REPLACE else 1.0
-        return min(self.largest_error, unit * super().error(users, epsilon))
+        """Return the error of one mean: noise of sums about the centre, over what is counted."""
+        from scipy.special import ndtri
 
-    def _joined(self, noise: float, lost: float) -> float:
-        """Return the error of a mean when a share ``lost`` of the records is left out by caps."""
-        return noise / max(1.0 - lost, _LEAST)
+        seen = self._seen(users, epsilon)
+        if not seen.known:
+            return min(self.largest_error, self.bounds)
+        share = min(0.5, seen.above / users)
+        cap = ANYWHERE[-1] * self._own_sum(share)
+        # Who is replaced may take a sum from one side of the centre to the other.
+        cap *= 2.0 if self.relation is Relation.REPLACE else 1.0
+        noise = self._share(seen, cap * seen.noise, users)
+        lost = self._lost(-float(ndtri(share)))
+        return min(self.largest_error, noise / max(1.0 - lost, _LEAST))
+
+    def _own_sum(self, share: float) -> float:
+        """Return what this share of people's sums about the centre exceed, in deviations.
+
+        People hold different numbers of records, and their own means are normal: those of a record
+        that is all theirs, and of as many others as they hold.
+        """
+        from scipy.optimize import brentq
+        from scipy.special import ndtr, ndtri
+
+        mine = math.sqrt(self.share_between + (1.0 - self.share_between) / self.records)
+        places = np.abs(ndtri((np.arange(_PEOPLE) + 0.5) / _PEOPLE)) + 1e-9
+        spread = max(self._deviation, 1e-9)
+
+        def beyond(log_cap: float) -> float:
+            away = (log_cap - np.log(places)) / spread + spread / 2
+            return float(np.mean(ndtr(-away))) - share
+
+        found = math.exp(float(brentq(beyond, -50.0, 50.0)))
+        return mine * self.records * found
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return nothing: to cap what a person holds is what group privacy comes to here."""

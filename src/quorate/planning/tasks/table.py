@@ -7,8 +7,8 @@ the same group with probability ``between``, and otherwise wherever they fall. S
 records in G groups then has the squared length :math:`X + X(X-1)(b + (1-b)/G)`.
 
 The noise follows from public numbers alone, by the functions that a fit calls
-(:mod:`quorate.tabulate.budget`). Of what people hold beyond a cap, what was measured comes back;
-the error of the measurement and what lies beyond twice the cap are part of the error.
+(:mod:`quorate.tabulate.budget`). Caps are told apart up to a factor of two; what people hold beyond
+them is part of the error.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from quorate.tabulate.budget import Outlook, Terms
 from quorate.tabulate.released import tail_factor
 from quorate.tabulate.user_table import table_route
 
-__all__ = ["HeldTask", "TableTask"]
+__all__ = ["ANYWHERE", "HeldTask", "TableTask"]
 
 # One person in a hundred is so many standard deviations above the middle.
 _ONE_IN_A_HUNDRED = 2.3263478740408408
-# There are ten caps from one power of ten to the next: one is found within a step of two.
-_ANYWHERE = (10.0**-0.1, 1.0, 10.0**0.1)
+ANYWHERE = (1.0, 4.0)
+"""Caps are powers of two: the next above the longest person who is seen, or one further."""
 # Records of caps that group privacy tries, as powers of two of the average.
 _CAPS = range(-12, 7)
 
@@ -66,8 +66,6 @@ def seen_before(
         groups=groups,
         parts=unknown,
         looks=unknown + (groups > 1 and delta > 0),
-        shared=int(records and groups > 1 and delta > 0),
-        measured=unknown + 1,
     )
     return terms.outlook(held, users=users, columns=columns if records else 0)
 
@@ -110,7 +108,7 @@ class HeldTask(PlanTask):
     @property
     def _places(self) -> tuple[float, ...]:
         """Factors by which the released length may differ from the one searched for."""
-        return _ANYWHERE
+        return ANYWHERE
 
     @abstractmethod
     def _seen(self, users: int, epsilon: float) -> Outlook:
@@ -143,21 +141,17 @@ class HeldTask(PlanTask):
         from scipy.special import ndtri
 
         seen = self._seen(users, epsilon)
-        above, spread = -float(ndtri(min(0.5, seen.cut / users))), self._deviation
+        if not seen.known:
+            return self.largest_error
+        above, spread = -float(ndtri(min(0.5, seen.above / users))), self._deviation
         middle = self.records * math.exp(spread * above - spread**2 / 2)
         found = 0.0
         for place in self._places:
             records = max(1.0, place * middle)
             noise = self._share(seen, self._length(records, seen.norm) * seen.noise, users)
-            missed = seen.missed * records / (users * self.records)
-            lost = self._lost_beyond(above, 2.0 * place)
-            lost += min(missed, self._lost_beyond(above, place) - lost)
-            found = max(found, self._joined(noise, lost))
+            lost = self._lost_beyond(above, place)
+            found = max(found, noise + lost)
         return min(self.largest_error, found)
-
-    def _joined(self, noise: float, lost: float) -> float:
-        """Combine noise and bias into one error."""
-        return noise + lost
 
     def _lost_beyond(self, above: float, place: float) -> float:
         """Return the share lost where the length is ``place`` times that of so many above."""
@@ -168,8 +162,8 @@ class HeldTask(PlanTask):
 
     def _share(self, seen: Outlook, deviation: float, users: int) -> float:
         """Return a bound on the noise of a cell, relative to the average group."""
-        kind = "gaussian" if seen.norm == 2 else "cube" if self.groups == 1 else "laplace"
-        tail = tail_factor(kind, beta=self.beta, parts=self._parts)
+        kind = "gaussian" if seen.norm == 2 else "blocks"
+        tail = tail_factor(kind, beta=self.beta, parts=self._parts, groups=self.groups)
         return tail * deviation * self.groups / (users * self.records)
 
     def baselines(self) -> dict[str, ErrorModel]:
@@ -260,7 +254,7 @@ class TableTask(HeldTask, PeopleTask):
     --------
     >>> task = TableTask(size=50, records=50, delta=1e-6)
     >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
-    ('laplace', 0.07)
+    ('laplace', 0.06)
     """
 
     size: int = 10

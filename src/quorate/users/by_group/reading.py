@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from quorate._validate import all_finite, is_frame
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tabulate.conditions import Condition
-from quorate.tabulate.gathering.cells import GroupNumbers, ToCells
-from quorate.tabulate.gathering.coded_columns import Combined, condition_on, key_column
-from quorate.tabulate.gathering.frames import FrameRecords
-from quorate.tabulate.gathering.turns import beside
-from quorate.tabulate.keys import (
+from quorate.users.by_group.coded_columns import Combined, condition_on, key_column
+from quorate.users.by_group.conditions import Condition
+from quorate.users.by_group.frames import FrameRecords
+from quorate.users.by_group.keys import (
     LabelNumbers,
     Labels,
     NumberKeys,
@@ -29,6 +27,8 @@ from quorate.tabulate.keys import (
     column_places,
     key_rows,
 )
+from quorate.users.by_group.person_cells import GroupNumbers, ToCells
+from quorate.users.by_group.turns import beside
 from quorate.users.crowd import Crowd
 from quorate.users.frames import check_columns, check_features, floats, open_frame
 from quorate.users.grouping import group
@@ -51,6 +51,7 @@ __all__ = [
     "ids_of",
     "names_of",
     "order_of",
+    "read_records",
     "schema_of",
     "with_names",
 ]
@@ -296,6 +297,30 @@ class Reading:
             key_rows(self.keys) if self.keys else ((),),
             conditions,
         )
+
+
+def read_records(
+    reading: Reading,
+    X: Any,
+    users: Any,
+    crowd_of: Callable[[Any, Any, tuple[str, ...], bool], Crowd],
+) -> Records:
+    """Return the records of ``X`` under their users; ``crowd_of`` groups rows by ids.
+
+    ``crowd_of`` also gets the columns beside that of the ids, and whether ``X`` names them.
+    """
+    named = with_names(X)
+    names = tuple(
+        name for name in names_of(named) if not (isinstance(users, str) and name == users)
+    )
+    told = is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None)
+
+    def grouped(rows: Any, ids: Any = None) -> Crowd:
+        return crowd_of(rows, ids, names, told)
+
+    if isinstance(X, Crowd):
+        return reading.read(grouped(X), grouped)
+    return reading.read(named, grouped, ids_of(X, users))
 
 
 def _chosen(column: Any, condition: Condition) -> NDArray[np.bool_]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.tabulate.gathering.short_texts import ShortTexts
-from quorate.tabulate.keys import column_places
+from quorate.users.by_group.keys import column_places
+from quorate.users.by_group.short_texts import ShortTexts
 
 TEXTS = st.one_of(st.text(max_size=4), st.text(max_size=14), st.sampled_from(["a", "a\0", "", "ä"]))
 

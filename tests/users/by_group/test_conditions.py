@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorate.exceptions import ParameterError
-from quorate.tabulate.conditions import as_conditions
+from quorate.users.by_group.conditions import as_conditions
 
 
 def test_ranges_hold_with_both_ends_and_missing_values_never():

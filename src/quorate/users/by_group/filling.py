@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.tabulate.gathering.cells import STEPS, ValueColumn
-from quorate.tabulate.gathering.pages import keep_freed_memory
-from quorate.tabulate.gathering.turns import shared_out
+from quorate.users.by_group.pages import keep_freed_memory
+from quorate.users.by_group.person_cells import STEPS, ValueColumn
+from quorate.users.by_group.turns import shared_out
 from quorate.users.store import offsets_of
 
 __all__ = ["Filled", "add_into", "fill"]

@@ -2,39 +2,29 @@
 
 The groups of a table are an output like its cells. They are named beforehand (one list for each
 column, of which all combinations are in the table, also those that nobody holds) or found privately
-(:func:`popular_keys`); they are never read off the records. A record whose key is missing, or not
-in the list, is in no group.
+(:mod:`quorate.tabulate.popular_keys`); they are never read off the records. A record whose key is
+missing, or not in the list, is in no group.
 """
 
 from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate._validate import described, float_down
-from quorate.accounting.account import Account
-from quorate.core.questions.votes import count_votes
+from quorate._validate import described
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.mechanisms.choices.stable_choice import StableHistogram
-from quorate.public_randomness import RandomState
-from quorate.tabulate.gathering.short_texts import ShortTexts
 from quorate.users import kinds
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData, ordered_users
+from quorate.users.by_group.short_texts import ShortTexts
 from quorate.users.id_forms import is_array
-from quorate.users.keys import LabelWords
-from quorate.users.labels import PrivateLabels, label_order
 
 __all__ = [
     "LabelNumbers",
@@ -42,7 +32,6 @@ __all__ = [
     "as_keys",
     "column_places",
     "key_rows",
-    "popular_keys",
 ]
 
 Floats = NDArray[np.float64]
@@ -297,84 +286,3 @@ class LabelNumbers:
     def words(self) -> NDArray[np.uint64] | None:
         """Return the word of each label that a number is a place of; None if numbers are labels."""
         return None
-
-
-@dataclass(frozen=True)
-class _Keys:
-    """The same people with the numbers of their records' keys alone."""
-
-    columns: tuple[int, ...]
-
-    def __call__(self, part: UserData) -> UserData:
-        rows, keys = np.ascontiguousarray(part.X[:, self.columns]), part.keys()
-        return ordered_users(rows, None, part.offsets, keys, part.unit, None, part.marks)
-
-
-def _rows_of(part: UserData) -> Floats:
-    return part.X
-
-
-def popular_keys(
-    crowd: Crowd,
-    columns: tuple[int, ...],
-    labels: Sequence[LabelNumbers | PrivateLabels],
-    *,
-    epsilon: float | Fraction,
-    delta: float | Fraction,
-    account: Account,
-    random_state: RandomState,
-) -> tuple[tuple[Row, ...], int]:
-    """Release the keys that many people hold, in the order of keys.
-
-    Every person votes for the key of one record, drawn by a public seed, the person's own id and
-    the keys that this person holds (or the first one of an ``order=``); what is released is a
-    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts. Beside
-    the keys comes how many votes a key needs to be found for certain, which is public.
-
-    Parameters
-    ----------
-    crowd : Crowd
-        Of records.
-    columns : tuple of int
-        Where the numbers of the key stand.
-    labels : sequence of LabelNumbers or PrivateLabels
-        What the numbers of each column mean.
-    epsilon, delta : float
-    account : Account
-    random_state : int, generator or None
-
-    Examples
-    --------
-    >>> people = UserData(np.repeat([3.0, 8.0], [400, 2])[:, None], offsets=range(403))
-    >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
-    >>> popular_keys(
-    ...     people,
-    ...     (0,),
-    ...     [LabelNumbers()],
-    ...     epsilon=0.1,
-    ...     delta=1e-6,
-    ...     account=account,
-    ...     random_state=0,
-    ... )
-    (((3,),), 435)
-    """
-    # A place among labels depends on who else holds what, so votes are drawn by the labels' words.
-    words = [of.words() for of in labels]
-    known = tuple(each for each in words if each is not None)
-    drawn = crowd.derive(_Keys(columns)).cap(
-        1,
-        random_state=random_state,
-        words_of=LabelWords(known) if len(known) == len(columns) else None,
-    )
-    rows = np.concatenate([np.empty((0, len(columns))), *drawn.map(_rows_of)])
-    votes = []
-    for row in rows.tolist():
-        key = [of.label(number) for of, number in zip(labels, row, strict=True)]
-        votes.append(None if None in key else json.dumps(key))
-    mechanism = StableHistogram(
-        epsilon=float_down(epsilon), delta=float_down(delta), relation=account.relation
-    )
-    found = mechanism.release(count_votes(v for v in votes if v is not None), account=account)
-    keys = [tuple(json.loads(key)) for key in found]
-    ordered = sorted(keys, key=lambda key: [label_order(label) for label in key])
-    return tuple(ordered), 2 * mechanism.reach + 1

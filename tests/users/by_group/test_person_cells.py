@@ -5,11 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-from quorate.tabulate.gathering import cells as cells_module
-from quorate.tabulate.gathering import cells as module
-from quorate.tabulate.gathering import turns
-from quorate.tabulate.gathering.cells import GroupColumn, ToCells, ValueColumn, cells_of
 from quorate.users import UserData
+from quorate.users.by_group import person_cells as cells_module
+from quorate.users.by_group import person_cells as module
+from quorate.users.by_group import turns
+from quorate.users.by_group.person_cells import GroupColumn, ToCells, ValueColumn, cells_of
 from quorate.users.data import numbered_records
 
 VALUE = ValueColumn(column=1, lower=-2.0, upper=6.0)

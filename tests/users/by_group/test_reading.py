@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.cells import ToCells
-from quorate.tabulate.gathering.reading import Reading, checked_names, ids_of, names_of, with_names
 from quorate.users import UserData
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.person_cells import ToCells
+from quorate.users.by_group.reading import Reading, checked_names, ids_of, names_of, with_names
 
 TABLE = {
     "who": [1, 1, 2, 3, 3],

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.tabulate.gathering.turns import beside
+from quorate.users.by_group.turns import beside
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData, numbered_records, ordered_users
 from quorate.users.store import offsets_of

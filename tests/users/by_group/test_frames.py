@@ -6,11 +6,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering import filling, frames, turns
-from quorate.tabulate.gathering.cells import ToCells, ValueColumn, cells_of
-from quorate.tabulate.gathering.reading import Reading
 from quorate.users import UserData
+from quorate.users.by_group import filling, frames, turns
+from quorate.users.by_group.conditions import as_conditions
+from quorate.users.by_group.person_cells import ToCells, ValueColumn, cells_of
+from quorate.users.by_group.reading import Reading
 
 LABELS = ("north", "south", "a label of seventeen")
 READING = Reading(by=("town",), keys=(LABELS,), values=("price", "age"))

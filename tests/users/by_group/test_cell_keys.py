@@ -7,18 +7,13 @@ import pyarrow as pa
 import pytest
 
 from odd_doors import from_octets
-from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.noise import SeededNoise
-from quorate.tabulate.keys import (
-    LabelNumbers,
+from quorate.users.by_group.keys import (
     NumberKeys,
     as_keys,
     column_places,
     key_rows,
-    popular_keys,
 )
-from quorate.users import UserData
 
 
 @pytest.mark.parametrize(
@@ -102,41 +97,6 @@ def test_numbers_are_found_in_texts_as_they_are_written():
 def test_types_that_hold_no_keys_are_refused_without_a_record(kind):
     with pytest.raises(SchemaError, match="of the type of the column"):
         column_places(pa.array([], kind), (1,), name="key")
-
-
-def account():
-    return Account.open(epsilon=2.0, delta=1e-5, reserve=1e-5, noise=SeededNoise(0))
-
-
-def test_only_keys_that_many_people_hold_are_found():
-    rng = np.random.default_rng(0)
-    rows = rng.choice([1.0, 2.0], size=(3000, 2))
-    rows[0] = [77.0, 1.0]
-    found = popular_keys(
-        UserData(rows, offsets=range(3001)),
-        (0, 1),
-        [LabelNumbers(), LabelNumbers()],
-        epsilon=1.0,
-        delta=1e-6,
-        account=account(),
-        random_state=0,
-    )
-    assert found[0] == ((1, 1), (1, 2), (2, 1), (2, 2))
-
-
-def test_one_person_with_a_million_records_votes_once():
-    rows = np.concatenate([np.full(5000, 9.0), np.ones(500)])[:, None]
-    offsets = np.concatenate([[0], np.arange(5000, 5501)])
-    found = popular_keys(
-        UserData(rows, offsets=offsets),
-        (0,),
-        [LabelNumbers()],
-        epsilon=1.0,
-        delta=1e-6,
-        account=account(),
-        random_state=0,
-    )
-    assert found[0] == ((1,),)
 
 
 def test_no_keys_find_no_group():

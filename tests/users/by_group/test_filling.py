@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.tabulate.gathering import filling as module
-from quorate.tabulate.gathering import turns
-from quorate.tabulate.gathering.cells import STEPS, ValueColumn
-from quorate.tabulate.gathering.filling import add_into, fill
+from quorate.users.by_group import filling as module
+from quorate.users.by_group import turns
+from quorate.users.by_group.filling import add_into, fill
+from quorate.users.by_group.person_cells import STEPS, ValueColumn
 
 PRICE = ValueColumn(column=0, lower=-2.0, upper=6.0)
 AGE = ValueColumn(column=1, lower=0.0, upper=90.0)

@@ -1,7 +1,7 @@
 """The records of a frame whose groups are known, read when their cells are asked for.
 
 Mostly they are counted as they are read, block by block
-(:mod:`quorate.tabulate.gathering.filling`). Where the table of all cells would be much longer than
+(:mod:`quorate.users.by_group.filling`). Where the table of all cells would be much longer than
 the records, or medians are asked for, all of them are read first.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.tabulate.gathering.cells import Cells, ToCells, holders_of
-from quorate.tabulate.gathering.filling import Block, Filled, fill
-from quorate.tabulate.gathering.turns import beside
+from quorate.users.by_group.filling import Block, Filled, fill
+from quorate.users.by_group.person_cells import Cells, ToCells, holders_of
+from quorate.users.by_group.turns import beside
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.grouping import Groups

@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from quorate.tabulate.gathering.pages import keep_freed_memory
+from quorate.users.by_group.pages import keep_freed_memory
 
 _FRESH = """
 import resource, sys
 import numpy as np
-from quorate.tabulate.gathering.pages import keep_freed_memory
+from quorate.users.by_group.pages import keep_freed_memory
 
 def pages():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

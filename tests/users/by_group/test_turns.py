@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from quorate.tabulate.gathering import turns
+from quorate.users.by_group import turns
 
 
 @pytest.mark.parametrize("many", [1, 10**9])

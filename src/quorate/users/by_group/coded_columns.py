@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
-from quorate.tabulate.conditions import Condition
-from quorate.tabulate.keys import Labels, NumberKeys
+from quorate.users.by_group.conditions import Condition
+from quorate.users.by_group.keys import Labels, NumberKeys
 
 __all__ = ["CategoryColumns", "ColumnHolds", "Combined", "condition_on", "key_column"]
 

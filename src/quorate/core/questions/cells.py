@@ -1,0 +1,103 @@
+"""Sums over people's cells: what each person holds in each of some public groups.
+
+A person is in a few of many groups, so no row of all groups is written down: a function says of
+each *cell*, one person in one group, what it holds. Each number of a cell is bounded over all of a
+person's cells by a block of :class:`~quorate.core.bounds.blocks.Blocks`, here, whatever was said.
+
+Proof of the moves
+------------------
+Cells that name the same person and group are added up first, so that a person's cells are the
+coordinates of one vector a block. :func:`~quorate.core.bounds.lengths.capped_steps` pulls that
+vector in to the length of its block, in whole steps; a cell outside of the groups, and one of a
+person who is not there, is none. Only a person's own cells are added up for their length, one after
+the other, so that a person's steps depend on nobody else, to the last bit. The sum over people is
+one of integers, whose moves are those that the bound proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.lengths import capped_steps
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.grid import Grid
+from quorate.users.crowd import call_quietly
+from quorate.users.data import UserData
+
+__all__ = ["AddedCells", "CellsOf"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+CellsOf = Callable[[UserData], tuple[Integers, Integers, list[Floats]]]
+"""Whose each cell is, its group, and what it holds: one array for each block."""
+
+# Sums of floats are exact up to here.
+_EXACT = 2.0**53
+
+
+@dataclass(frozen=True)
+class AddedCells:
+    """Adds up the bounded cells of the users of a part; runs where they lie.
+
+    >>> from quorate.core.bounds.lengths import Lengths
+    >>> people = UserData.from_arrays([[9.0], [1.0]], users=["ann", "bob"])
+    >>> held = lambda users: (np.array([0, 0, 1]), np.array([0, 1, 1]), [np.array([6.0, 2.0, 1.0])])
+    >>> AddedCells(held, Grid(Blocks((Lengths(4.0, 2, norm=1),)), step=2.0**-8))(people) / 256
+    array([2.99609375, 1.99609375])
+    """
+
+    cells: CellsOf
+    grid: Grid
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.grid.bound, Blocks):
+            raise ParameterError(f"Expected a grid of blocks, got {self.grid.bound!r}.")
+
+    def __call__(self, users: UserData) -> Integers:
+        """Return the sum of each block in each group, in steps."""
+        found = call_quietly(lambda: self._sums(users))
+        if found is None:
+            raise SchemaError(
+                "Expected the person, the group and one number a block of each cell; what was "
+                "found is withheld, because it may quote records."
+            )
+        return found
+
+    def _sums(self, users: UserData) -> Integers:
+        bound: Any = self.grid.bound
+        groups = bound.groups
+        owners, places, blocks = self.cells(users)
+        values = [np.asarray(each, dtype=np.float64) for each in blocks]
+        if len(values) != len(bound.parts) or any(v.shape != owners.shape for v in values):
+            raise SchemaError("Expected one number for each cell and block.")
+        inside = (owners >= 0) & (owners < users.n_users) & (places >= 0) & (places < groups)
+        if not inside.all():
+            owners, places, values = owners[inside], places[inside], [v[inside] for v in values]
+        numbers = owners.astype(np.int64) * groups + places.astype(np.int64)
+        if not np.all(np.diff(numbers) > 0):
+            numbers, again = np.unique(numbers, return_inverse=True)
+            added = (np.bincount(again, weights=v, minlength=len(numbers)) for v in values)
+            values = [each.astype(np.float64) for each in added]
+        owners, places = np.divmod(numbers, groups)
+        found = np.empty((len(values), groups), dtype=np.int64)
+        for number, (value, part) in enumerate(zip(values, bound.parts, strict=True)):
+            known = np.where(np.isnan(value), 0.0, value)[None]
+            steps = capped_steps(known, owners, users.n_users, bound=part, step=self.grid.step)
+            found[number] = _totals(places, steps[0], groups)
+        return found.ravel()
+
+
+def _totals(groups: Integers, steps: Floats, size: int) -> Integers:
+    """Return the exact sum of whole steps in each group, by whichever way is quicker."""
+    largest = max(-float(steps.min(initial=0.0)), float(steps.max(initial=0.0)))
+    if len(steps) * largest < _EXACT:
+        return np.bincount(groups, weights=steps, minlength=size).astype(np.int64)
+    totals = np.zeros(size, dtype=np.int64)
+    np.add.at(totals, groups, steps.astype(np.int64))
+    return totals

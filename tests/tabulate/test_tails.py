@@ -1,0 +1,100 @@
+"""Tails: where people are seen, what a cap cuts of them, and bounds that hold in 19 of 20 cases."""
+
+import numpy as np
+import pytest
+
+from quorate.tabulate.tails import Tail, doublings, whole_edges
+
+EDGES = doublings(1.0, 2.0**20)
+
+
+def tally(lengths, edges=EDGES):
+    places = np.minimum(np.searchsorted(edges, lengths), len(edges) - 1)
+    return np.bincount(places, minlength=len(edges)).astype(float)
+
+
+def drawn(lengths, *, size, seed, edges=EDGES, **known):
+    noise = np.random.default_rng(seed).laplace(0, size, len(edges))
+    return Tail(edges=edges, counts=tally(lengths, edges) + noise, size=size, **known)
+
+
+def test_edges_are_at_most_doublings_and_reach_their_ends():
+    assert doublings(0.5, 3.0).tolist() == [0.5, 1.0, 2.0, 4.0]
+    for high in (2, 3, 7, 100, 1000):
+        edges = whole_edges(high)
+        assert edges[0] == 1
+        assert edges[-1] == high
+        assert np.all(np.diff(edges) > 0)
+        assert np.all(edges[1:] <= 2 * edges[:-1])
+
+
+@pytest.mark.parametrize("rows", [1, 20, 1000])
+def test_everybody_alike_is_cut_by_nobody(rows):
+    caps = [drawn(np.full(2000, rows), size=8.0, seed=seed).cap(9.0) for seed in range(100)]
+    assert min(caps) >= rows
+    assert np.mean(np.array(caps) < 2 * rows + 0.5) > 0.9
+
+
+@pytest.mark.parametrize("index", [1.5, 2.0, 4.0])
+@pytest.mark.parametrize("pressure", [2.0, 200.0])
+def test_bounds_hold_what_a_cap_cuts(index, pressure):
+    inside = []
+    for seed in range(100):
+        lengths = np.ceil(np.random.default_rng(seed).pareto(index, 3000) + 1.0)
+        tail = drawn(lengths, size=6.0, seed=1000 + seed)
+        cap = tail.cap(pressure)
+        inside.append(np.maximum(lengths - cap, 0).sum() <= tail.worst(cap)[0])
+        assert tail.known
+        assert tail.cut(cap) <= tail.worst(cap)[0]
+    assert np.mean(inside) >= 0.93
+
+
+def test_a_twin_that_takes_the_tail_for_what_it_expects_does_not_hold():
+    inside = []
+    for seed in range(100):
+        lengths = np.ceil(np.random.default_rng(seed).pareto(1.5, 3000) + 1.0)
+        tail = drawn(lengths, size=6.0, seed=1000 + seed)
+        cap = tail.cap(200.0)
+        inside.append(np.maximum(lengths - cap, 0).sum() <= tail.cut(cap))
+    assert np.mean(inside) < 0.9
+
+
+def test_more_noise_in_the_cells_takes_a_shorter_cap():
+    lengths = np.ceil(np.random.default_rng(0).lognormal(1.0, 1.0, 20_000))
+    tail = drawn(lengths, size=5.0, seed=1)
+    caps = [tail.cap(pressure) for pressure in (1.0, 100.0, 10_000.0)]
+    assert caps == sorted(caps, reverse=True)
+    assert caps[0] > caps[2]
+    assert all(cap in EDGES for cap in caps)
+
+
+def test_nobody_seen_is_not_known_and_noise_is_no_tail():
+    tops, known = [], []
+    for seed in range(200):
+        tail = drawn(np.empty(0), size=9.0, seed=seed)
+        known.append(tail.known)
+        tops.append(tail.top)
+        closed = drawn(np.empty(0), size=9.0, seed=seed, closed=True, unseen=20)
+        tops.append(20 - closed.top)
+    assert np.mean(np.array(tops) > 0) <= 0.1
+    assert np.mean(known) <= 0.05
+
+
+def test_few_who_hold_much_are_seen_beside_many_who_hold_nothing():
+    """One in eight of 540 is ill: people without anything do not hide them."""
+    edges = doublings(2.0**-8, 4.0)
+    seen = []
+    for seed in range(40):
+        tail = drawn(np.full(70, 1.0), size=9.0, seed=seed, edges=edges, closed=True, nothing=470)
+        assert tail.known
+        seen.append(tail.edges[tail.top] >= 1.0)
+    assert np.mean(seen) > 0.9
+
+
+def test_where_the_last_edge_is_all_there_is_nothing_is_beyond():
+    edges = whole_edges(4)
+    tail = Tail(edges=edges, counts=np.array([0.0, 0.0, 0.0, 900.0]), size=5.0, closed=True)
+    assert tail.cut(4.0) == 0.0
+    assert tail.worst(4.0)[0] == 0.0
+    assert tail.cut(2.0) == pytest.approx(1350.0)
+    assert tail.worst(2.0)[0] > 1800.0
