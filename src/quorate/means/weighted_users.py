@@ -282,10 +282,14 @@ class PeopleVectors:
         with an absent user counts as 0 in an even place and as infinity in an odd one, so that
         such pairs hardly move the median; or only those who are present are paired.
         """
-        rows = secret_pairs(
-            self.people, _vectors_and_counts, account=account, most=most, only_present=only_present
+        return secret_pairs(
+            self.people,
+            _vectors_and_counts,
+            account=account,
+            most=most,
+            only_present=only_present,
+            made=_Apart(self.dimension, self.records),
         )
-        return rows.map(_Apart(self.dimension, self.records))
 
     def _on(self, work: OfUsers) -> _OnVectors:
         return _OnVectors(work, self.records)
