@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +117,10 @@ class Route:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
+
+
+# The account of each fit, which alone opens what its people say.
+_PAYING: WeakKeyDictionary[UserEstimator, Account] = WeakKeyDictionary()
 
 
 class UserEstimator(BaseEstimator):  # type: ignore[misc]
@@ -257,6 +262,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             trust=self._trust,
         )
         self.__dict__.pop("_lender", None)
+        _PAYING[self] = account
         if self._caveat is not None:
             account.declared = account.declared.idealized(self._caveat)
         if self.ledger is not None:
@@ -476,7 +482,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> People:
         """Return the people that the fit may ask; set schema attributes. See :meth:`_crowd`."""
         if not isinstance(X, People):
-            return People(self._crowd(X, y, users, classes=classes, order=order), self.relation)
+            crowd = self._crowd(X, y, users, classes=classes, order=order)
+            return People(crowd, self.relation, among=_PAYING.get(self))
         names = X.feature_names
         if names is not None and (coded := self._coded_columns()):
             names = Coding.recognised(names, coded).sources

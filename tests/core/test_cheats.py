@@ -4,11 +4,15 @@ Every cheat is a short estimator, as somebody might write it. Beside them stands
 which shows that it is the mistake that is refused.
 """
 
+import asyncio
 import copy
 import functools
+import inspect
+import json
 import logging
 import pickle
 import threading
+import traceback
 
 import numpy as np
 import pytest
@@ -25,6 +29,7 @@ from quorate.exceptions import (
     NumericalFailure,
     QuorateError,
     RelationMismatchError,
+    SchemaError,
     SealedError,
 )
 from quorate.grid import Grid, Interval
@@ -336,7 +341,115 @@ def judges_duels_by_own_limits(people, account):
     return account.laplace(people.duels(blocks, 2, Modest(1, 1)), scale=1.0)
 
 
+def draws_from_a_second_account(people, account):
+    """Whatever this one holds, the guarantee of the fit would not say so."""
+    return Account.open(epsilon=1000.0).laplace(total(people), scale=50.0)
+
+
+def draws_from_an_account_for_one_event(people, account):
+    return Account.for_event(Pure(1000.0)).laplace(total(people), scale=50.0)
+
+
+def changes_whom_people_are_about(people, account):
+    first, second = disjoint_groups(account, 2)
+    people.among = first
+    once = first.laplace(total(people), scale=4e4)
+    people.among = second
+    return once + second.laplace(total(people), scale=4e4)
+
+
+def changes_the_relation(people, account):
+    people.relation = Relation.ADD_REMOVE
+    return total(people)
+
+
+def centres_the_records_of_all(people, account):
+    def change(part):
+        moved = part.X - part.X.mean(axis=0)
+        ids = np.arange(part.n_users)
+        return UserData(moved, offsets=part.offsets, ids=ids).with_keys(part.keys())
+
+    return total(people.derive(change))
+
+
+def remembers_in_a_dictionary(people, account):
+    kept = {}
+
+    def own(users):
+        kept["rows"] = users.X.copy()
+        return users.user_means()[:, 0]
+
+    return people.counts(own, [1.0]), kept
+
+
+def remembers_on_its_class(people, account):
+    class Own:
+        rows = None
+
+        def __call__(self, users):
+            Own.rows = users.X.copy()
+            return users.user_means()[:, 0]
+
+    return people.counts(Own(), [1.0]), Own.rows
+
+
+def remembers_in_a_thread(people, account):
+    kept = {}
+
+    def own(users):
+        worker = threading.Thread(target=lambda: kept.update(rows=users.X.copy()))
+        worker.start()
+        worker.join()
+        return users.user_means()[:, 0]
+
+    return people.counts(own, [1.0]), kept
+
+
+def gathers_coroutines(people, account):
+    """Two coroutines draw from one account: the second has nothing left."""
+
+    async def draw():
+        return account.laplace(total(people), scale=4e4)
+
+    async def both():
+        return await asyncio.gather(draw(), draw())
+
+    return asyncio.run(both())
+
+
+def lets_numpy_add(people, account):
+    return np.add(1, total(people))
+
+
+def fills_an_array(people, account):
+    return np.array([total(people)], dtype=object)
+
+
+def writes_attributes_as_json(people, account):
+    return json.dumps(total(people), default=vars)
+
+
+def yields_rows(people, account):
+    def own(users):
+        yield from users.X
+
+    return people.counts(own, [1.0])
+
+
 CHEATS = [
+    draws_from_a_second_account,
+    draws_from_an_account_for_one_event,
+    changes_whom_people_are_about,
+    changes_the_relation,
+    centres_the_records_of_all,
+    remembers_in_a_dictionary,
+    remembers_on_its_class,
+    remembers_in_a_thread,
+    gathers_coroutines,
+    lets_numpy_add,
+    fills_an_array,
+    writes_attributes_as_json,
+    yields_rows,
     draws_twice,
     pays_little_and_draws,
     asks_for_the_source,
@@ -415,6 +528,33 @@ def test_a_number_in_an_exception_shows_nothing():
     shown = str(ValueError("the total is", total(People(DATA, Relation.REPLACE))))
     assert "the total is" in shown
     assert "31337" not in shown
+
+
+@pytest.mark.parametrize("seen", [total, People.everybody, lambda people: people])
+def test_a_tool_that_shows_all_attributes_shows_no_number(seen):
+    """As a debugger does: inspect.getmembers, dir and vars find what is public."""
+    held = seen(People(DATA, Relation.REPLACE))
+    shown = " ".join(str(value) for _, value in inspect.getmembers(held))
+    assert "313" not in shown
+    assert [name for name in dir(held) if name.startswith("_")] == []
+
+
+def test_a_traceback_carries_no_variables_of_those_who_read_rows():
+    """Some loggers write down the variables of all frames that an error has passed."""
+
+    def two_columns(people, account):
+        return people.total(Wide(), GRID)
+
+    class Wide(Means):
+        def __call__(self, users):
+            return users.X[:, [0, 0]]
+
+    with pytest.raises(SchemaError) as refused:
+        Fit(cheat=two_columns).fit(DATA)
+    found = traceback.TracebackException.from_exception(refused.value, capture_locals=True)
+    names = {frame.name for frame in found.stack}
+    assert "_contributions" not in names
+    assert "inside" in names
 
 
 def test_a_number_in_a_log_shows_nothing(caplog):

@@ -71,7 +71,7 @@ class TestCost:
     def test_an_account_of_other_neighbours_is_refused_by_what_draws(self):
         account = Account.open(epsilon=1.0, relation=Relation.ADD_REMOVE)
         with pytest.raises(RelationMismatchError):
-            ChooseBest(candidates=2, epsilon=0.5).release(np.zeros(2, np.int64), account=account)
+            ChooseBest(candidates=2, epsilon=0.5).release(moved([0, 0]), account=account)
 
 
 class TestLines:

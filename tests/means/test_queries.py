@@ -109,8 +109,9 @@ class TestIsolation:
             return records.mean(axis=0)
 
         desk().ask(watch)
-        # The first call sees made-up records.
-        assert SEEN == [2] * 2001
+        # The first call sees made-up records, and so do those about three made-up people, who are
+        # asked together and alone.
+        assert [2, *[1, 3, 2] * 2, *[2] * 2000] == SEEN
 
     def test_a_question_that_keeps_what_it_saw_is_refused(self):
         kept = []

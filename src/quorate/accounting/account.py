@@ -142,6 +142,8 @@ class Account(OnceOnly):
         self._groups: list[list[Account]] = []
         self._plan: PricedChain | None = None
         self._ahead: DrawnAhead | None = None
+        # The account of the whole fit, which all its parts are about.
+        self._whole: Account = self if parent is None else parent._whole
 
     @classmethod
     def open(
@@ -206,21 +208,26 @@ class Account(OnceOnly):
         *,
         relation: Relation = Relation.REPLACE,
         noise: NoiseSource | None = None,
+        about: Account | None = None,
     ) -> Account:
         """Open an account that holds just ``event``, whatever it costs at whichever delta.
+
+        It may open numbers about the people of the account ``about``, which has paid for it.
 
         >>> Account.for_event(Nothing()).square
         Fraction(0, 1)
         """
         noise = ambient_noise() if noise is None else noise
         _, (pure, square, failures) = draw_costs(event)
-        return cls(
+        account = cls(
             epsilon=_NONE if pure is None else pure,
             square=Fraction(square or 0, UNITS),
             reserve=failures,
             noise=noise,
             declared=promise_of(event, relation, noise.numerics),
         )
+        account._whole = account._whole if about is None else about._whole
+        return account
 
     @property
     def relation(self) -> Relation:
@@ -474,9 +481,14 @@ class Account(OnceOnly):
         self._check_people(sealed)
 
     def _check_people(self, sealed: Any) -> None:
-        """Refuse a number about other people than those of a sample or a group."""
+        """Refuse a number about the people of a sample, of a group, or of another fit."""
         if self._parent is not None:
             self._parent._check_people(sealed)
+        elif isinstance(sealed.among, Account) and sealed.among._whole is not self._whole:
+            raise SealedError(
+                "This number is about the people of another fit, whose account pays for it. Hand "
+                "that account down: a second one is not under the promise of the fit."
+            )
 
     def _joint(self, total: Sealed, kind: str, scale: float | Fraction) -> Integers:
         scale = self._checked(total, scale)

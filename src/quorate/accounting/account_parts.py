@@ -296,6 +296,7 @@ class SharedAccount(Account):
             part = Account.open(
                 epsilon=epsilon, delta=delta, relation=relation, noise=self._noise, **others
             )
+            part._whole = self._whole
             self.epsilon -= exact(epsilon)
             self._delta_left -= exact(delta)
             self._lent.append(part)

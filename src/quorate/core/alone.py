@@ -25,7 +25,7 @@ from quorate.exceptions import SchemaError, SealedError
 from quorate.users.crowd import call_quietly
 from quorate.users.data import UserData
 
-__all__ = ["refuse_company", "refuse_other_rows"]
+__all__ = ["records_of", "refuse_company", "refuse_other_rows"]
 
 # Records of the made-up users: one of them holds a single record.
 _COUNTS = (1, 3, 2)
@@ -113,6 +113,18 @@ def _try_once(tried: Hashable, asked: Callable[[], tuple[NDArray[Any], NDArray[A
             "first."
         )
     _TRIED.add(tried)
+
+
+def records_of(change: Callable[[UserData], UserData], users: UserData) -> NDArray[Any]:
+    """Return what users hold after a change, one row a record, with whose it is."""
+    changed = change(users)
+    place = {key: number for number, key in enumerate(users.keys().tolist())}
+    order = np.argsort([place[key] for key in changed.keys().tolist()], kind="stable")
+    inside = changed.take(order)
+    targets = np.zeros(inside.n_records) if inside.y is None else inside.y
+    # Whose a record is stands beside it as a small number, lest it set the scale of what is alike.
+    owners = np.repeat(inside.keys() % np.uint64(7), inside.record_counts()) / 7.0
+    return np.column_stack([owners, targets, inside.X])
 
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -22,6 +22,8 @@ __all__ = ["forgetting"]
 _GROWING = (list, dict, set, bytearray)
 # Functions hold others (partial, bound methods, callables as attributes), to this depth.
 _DEEP = 4
+# Longer containers are told apart by their length alone.
+_MANY = 2**12
 
 
 @contextmanager
@@ -46,9 +48,10 @@ def forgetting(*functions: object) -> Iterator[None]:
 
 
 def _held(thing: Any, depth: int) -> Any:
-    """Return the identity of a thing and of what it holds; of what may grow also the size."""
+    """Return the identity of a thing and of what it holds; of what may grow also its content."""
     if type(thing) in _GROWING:
-        return id(thing), len(thing)
+        held = thing.values() if isinstance(thing, dict) else thing
+        return id(thing), len(thing), tuple(map(id, held)) if len(thing) < _MANY else ()
     if depth == 0 or isinstance(thing, type | ModuleType):
         return id(thing)
     if isinstance(thing, partial):
@@ -65,6 +68,8 @@ def _held(thing: Any, depth: int) -> Any:
             for name, value in vars(thing).items()
             if not isinstance(getattr(type(thing), name, None), cached_property)
         ]
+        shared = vars(type(thing)).items()
+        inside += [value for name, value in shared if name[:2] != "__" and not callable(value)]
     else:
         return id(thing)
     return id(thing), tuple(_held(each, depth - 1) for each in inside)

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.core.alone import refuse_company
+from quorate.core.alone import records_of, refuse_company
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
 from quorate.core.placed import PlacedSum, Places, Program
@@ -92,6 +92,14 @@ class People:
         self.relation = relation
         self.among = among
 
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if not name.startswith("_")]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, name):
+            raise SealedError("Whom People are about, and which neighbours, cannot be changed.")
+        object.__setattr__(self, name, value)
+
     # Public facts.
 
     @property
@@ -137,6 +145,7 @@ class People:
 
     def derive(self, change: Callable[[UserData], UserData], *, keep: bool = False) -> People:
         """Return the same users with other records: ``change`` of each part, where it lies."""
+        refuse_company(change, partial(records_of, change), self.__crowd.nobody())
         with forgetting(change):
             return self._of(self.__crowd.derive(change, keep=keep))
 
@@ -197,7 +206,9 @@ class People:
         moves a bit of anybody else (:mod:`quorate.core.placed`); the moves are those that the grid
         proves. ``word`` is public randomness.
         """
-        public = self.relation is Relation.REPLACE and self.among is None
+        # Of a part of the users not even the number is public.
+        everybody = getattr(self.among, "_whole", None) is self.among
+        public = self.relation is Relation.REPLACE and everybody
         ranks = np.sort(self.__crowd.keys()) if public else None
         with forgetting(program):
             halves = self.__crowd.add_up(PlacedSum(program, grid, places, ranks, word), whole=True)

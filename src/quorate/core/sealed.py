@@ -67,6 +67,10 @@ class Closed:
     __copy__ = __deepcopy__ = __getstate__ = _refuse
     __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __abs__ = __round__ = _refuse
 
+    def __dir__(self) -> list[str]:
+        """Name what is public: tools that show all attributes show no number."""
+        return [name for name in object.__dir__(self) if not name.startswith("_")]
+
     def __setattr__(self, name: str, value: Any) -> None:
         if hasattr(self, name):  # each is set once, when the seal is made
             raise SealedError(f"What a {type(self).__name__} says of itself cannot be changed.")

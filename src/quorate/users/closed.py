@@ -61,7 +61,8 @@ def closed(function: Callable[P, T]) -> Callable[P, T]:
             raised = WithheldError(WITHHELD)
         # Here no handler is active any more, and no context leads from the error to the records.
         raised.__cause__ = raised.__context__ = None
-        raise raised
+        # Nor do the frames in which rows were read, whose variables some loggers write down.
+        raise raised.with_traceback(None)
 
     return inside
 

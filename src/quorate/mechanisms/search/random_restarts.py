@@ -126,17 +126,18 @@ class RandomRestarts(PureMechanism):
     def release(self, table: SealedRows, *, account: Account | None = None) -> tuple[int, float]:
         """Return a candidate (column) with a small mean loss over users (rows), and its value."""
         check_sealed(table, SealedRows)
-        Account.of_release(account, self).check_seal(table)
+        paying = Account.of_release(account, self)
+        paying.check_seal(table)
         candidates = table.dimension
         mean = self.mean(candidates)
         # One payment for all visits: how many there are stays secret, and the theorem prices them
         # together. Each visit draws from an account of its own that holds epsilon / 3.
-        noise = noise_for(Account.of_release(account, self), exact(self.epsilon))
+        noise = noise_for(paying, exact(self.epsilon))
         visits = math.ceil(self.expected_visits(candidates))
         best, place = math.inf, 0
         while True:
             candidate = noise.uniform_below(candidates)
-            visit = Account.for_event(mean.event, noise=noise)
+            visit = Account.for_event(mean.event, noise=noise, about=paying)
             value = mean.release(table.column(candidate), account=visit)
             if value < best:
                 best, place = value, candidate
