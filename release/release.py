@@ -99,7 +99,8 @@ def try_wheel(wheel: Path, made: str, folder: Path) -> None:
     python = str(home / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)]
     subprocess.run(pip, check=True)
-    subprocess.run([python, "-c", TRIAL, made], check=True, cwd=folder)
+    # -I: a PYTHONPATH of the caller would bring the checkout in.
+    subprocess.run([python, "-I", "-c", TRIAL, made], check=True, cwd=folder)
     said = _said(str(home / "bin" / "quorate"), "--version")
     if said != f"quorate {made}":
         raise SystemExit(f"Expected the command of {made}, it says {said!r}.")
