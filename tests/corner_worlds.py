@@ -3,11 +3,8 @@
 import numpy as np
 
 from quorate.accounting.account import Account
-from quorate.means.routes import ways
 from quorate.mechanisms.choices.choose import ChooseBest
 from sealing import numbers_of, vectors_of
-
-CORNERS = (ways.Corner(0.4, 0.9), ways.Corner(0.15, 0.75))
 
 
 def corner(n, d=1, *, inside=1.0, seed=0):

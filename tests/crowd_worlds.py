@@ -253,7 +253,6 @@ REMOVE = {"relation": Relation.ADD_REMOVE}
 # Name, what is fitted, and what of the features it looks at.
 ESTIMATORS = {
     "mean by a ball": (lambda: UserMean(9.0, algorithm="ball", **MEAN), None),
-    "mean by a core": (lambda: UserMean(60.0, algorithm="core", **MEAN), None),
     "mean by clipping": (lambda: UserMean(2.0, algorithm="clip", **MEAN), None),
     "mean of weighted users": (lambda: UserMean(9.0, records="auto", **MEAN), None),
     "mean of some users": (lambda: UserMean(9.0, **MEAN, **REMOVE), None),
@@ -261,7 +260,7 @@ ESTIMATORS = {
         lambda: UserMean(9.0, algorithm="winsorized", radius=3.0, random_state=0, **MEAN),
         None,
     ),
-    "pure mean": (lambda: UserMean(9.0, algorithm="quantile", bounds=10.0), None),
+    "pure mean": (lambda: UserMean(9.0, algorithm="interval", bounds=10.0), None),
     "pure mean of some users": (
         lambda: UserMean(9.0, algorithm="clip", bounds=10.0, **REMOVE),
         None,

@@ -247,8 +247,6 @@ ROUTES = {
     "UserMean, clip": Route(UserMean(bounds=9.0, algorithm="clip", **COMMON)),
     "UserMean, ball": Route(UserMean(bounds=9.0, algorithm="ball", **COMMON)),
     "UserMean, interval": Route(UserMean(bounds=900.0, algorithm="interval", **COMMON)),
-    "UserMean, drift": Route(UserMean(bounds=900.0, algorithm="drift", **COMMON)),
-    "UserMean, core": Route(UserMean(bounds=9.0, algorithm="core", **COMMON)),
     "UserMean, weighted": Route(UserMean(bounds=9.0, records="auto", **COMMON)),
     "UserMean, pure": Route(UserMean(bounds=9.0, **PURE)),
     "UserMean, add/remove": Route(UserMean(bounds=9.0, **COMMON, **GONE)),

@@ -365,7 +365,7 @@ def fails(candidate, X, y):
 
 SPECIAL = [
     ("UserMean", {"algorithm": "best"}),
-    ("UserMean", {"algorithm": "quantile", "delta": 1e-6}),
+    ("UserMean", {"algorithm": "core", "delta": 1e-6}),
     ("UserMean", {"algorithm": "ball", "delta": 0.0}),
     ("UserMean", {"records": -2}),
     ("UserCovariance", {"delta": 0.0}),
@@ -519,9 +519,6 @@ THRESHOLD = [
     *("--bounds", "0,9"),
 ]
 COMMANDS = {
-    "an algorithm that has no delta": [
-        *(*MEAN, "--epsilon", "1", "--delta", "1e-6", "--algorithm", "quantile")
-    ],
     "an unknown algorithm": [*MEAN, "--epsilon", "1", "--algorithm", "best"],
     "a ball without delta": [*MEAN, "--epsilon", "1", "--algorithm", "ball"],
     "epsilon below 0": [*MEAN, "--epsilon", "-1"],

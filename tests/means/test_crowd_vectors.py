@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.core.people import People
 from quorate.engines import MemoryCrowd
-from quorate.grid import Box, Interval
+from quorate.grid import Ball, Box, Interval
 from quorate.guarantees import Relation
-from quorate.means.present_mean import presence
+from quorate.means.present_mean import gaussian_vote, marked, presence
 from quorate.means.routes.gaussian_routes import _weights
-from quorate.means.routes.shrinking import clipped_total, total_and_absent
 from quorate.means.weighted_users import PeopleVectors, WeightedUsers, _Apart, bounded_vectors
-from quorate.mechanisms.sums import choose_grid
+from quorate.mechanisms.sums import choose_grid, fitting_grid
 from quorate.noise import SeededNoise
 from quorate.users import UserData
 from quorate.users.crowd import counts_up_to
@@ -20,6 +20,10 @@ from sealing import numbers_of, rows_of
 
 BOX = Box([-2.0, 0.0], [2.0, 4.0])
 CENTRE = np.array([0.1, -0.3])
+
+
+def grid_of(bound, users):
+    return fitting_grid(bound, n_users=users.size_bound, relation=users.relation, noise=3.0)
 
 
 def people(n=200, seed=0):
@@ -65,7 +69,9 @@ class TestSameAnswers:
         for work in (_weights, presence):
             assert grid.encode_sum(work(self.plain)) == numbers_of(self.crowd.total(work, grid))
         for crowd in self.crowds.values():
-            grid, total = clipped_total(crowd, CENTRE, 1.5)
+            ball = Ball(1.5, centre=np.zeros(2) if crowd.weighted else CENTRE)
+            grid = grid_of(ball, crowd)
+            total = crowd.total(lambda part: part.offsets(CENTRE), grid)
             mine = grid.encode_sum(self.plain.offsets(CENTRE))
             assert (mine == numbers_of(total)).all()
 
@@ -91,7 +97,9 @@ class TestSameAnswers:
 class TestUnweighted:
     def test_absent_users_vote(self, pair):
         plain, asked = pair
-        grid, total = total_and_absent(asked(), CENTRE, 1.5)
+        crowd, ball = asked(), Ball(1.5, centre=CENTRE)
+        grid = grid_of(OrAbsent(ball, gaussian_vote(ball)), crowd)
+        total = crowd.total(lambda part: marked(part.vectors), grid)
         votes = np.isnan(plain.vectors[:, 0])
         assert (grid.encode_sum(np.column_stack([plain.vectors, votes])) == numbers_of(total)).all()
 

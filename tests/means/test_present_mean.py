@@ -19,12 +19,13 @@ from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Gaussian, Guarantee, Numerics, Relation
 from quorate.means.present_mean import (
     PureRun,
+    gaussian_vote,
     hardly_anybody,
     laplace_vote,
     marked,
     present_users,
 )
-from quorate.means.routes.shrinking import clipped_mean, gaussian_vote
+from quorate.means.routes.gaussian_routes import GaussianRun
 from quorate.mechanisms.sums import choose_grid
 from quorate.noise import SeededNoise, use_noise
 from sealing import vectors_of
@@ -93,16 +94,10 @@ class TestExactAudit:
             users = vectors_of(rows)
 
             def run(_):
-                size = effective or float(max(1, np.count_nonzero(~np.isnan(rows))))
-                return clipped_mean(
-                    users,
-                    np.array([1.0]),
-                    account=gaussian_account(1.0 / multiplier),
-                    radius=1.0,
-                    noise_multiplier=multiplier,
-                    effective_users=size,
-                    relation=Relation.REPLACE,
-                ).mean
+                there = float(max(1, np.count_nonzero(~np.isnan(rows))))
+                account = gaussian_account(1.0 / multiplier)
+                clip = GaussianRun(users=users, reach=1.0, account=account)
+                return clip.clip("test.").mean * (1.0 if effective else 2.0 / there)
 
             return enumerate_runs(run, cells=Cells(width=1.0, reach=4.0))
 

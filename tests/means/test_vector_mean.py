@@ -9,7 +9,6 @@ from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.grid import Box
 from quorate.guarantees import Relation
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run, private_mean
 from quorate.means.weighted_users import bounded_vectors
 from quorate.noise import SeededNoise, use_noise
@@ -23,8 +22,7 @@ USERS = {each: vectors_of(bounded_vectors(VECTORS, BOX), relation=each) for each
 
 
 def open_account(epsilon=1.0, relation=Relation.REPLACE):
-    reserve = core_reserve(1e-6, relation)
-    return Account.open(epsilon=epsilon, delta=1e-6, relation=relation, reserve=reserve)
+    return Account.open(epsilon=epsilon, delta=1e-6, relation=relation)
 
 
 class TestPrice:
@@ -44,18 +42,13 @@ class TestPrice:
         assert second.error.standard_error > 1e5 * first.error.standard_error
         assert price(account.event, delta=1e-6) <= 1.0
 
-    def test_a_reserve_is_kept_only_where_a_core_is_possible(self):
-        assert core_reserve(1e-6, Relation.REPLACE) == Fraction(1e-6) / 10
-        assert core_reserve(1e-6, Relation.ADD_REMOVE) == 0
-
-    def test_shares_divide_account_and_reserve(self):
+    def test_shares_divide_the_account(self):
         account = open_account()
         runs = [
             gaussian_run(account, USERS[account.relation], BOX, share=share)
             for share in (0.25, 0.75)
         ]
         assert sum(run.account.square for run in runs) == account.square
-        assert sum(run.core_delta for run in runs) == pytest.approx(float(account.reserve))
 
 
 class TestUtility:

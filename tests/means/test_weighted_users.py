@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
+from quorate.core.bounds.or_absent import OrAbsent
 from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
-from quorate.means.routes.shrinking import clipped_total, total_and_absent
+from quorate.means.present_mean import gaussian_vote, marked
 from quorate.means.weighted_users import (
     WeightedUsers,
     _Apart,
     bounded_vectors,
     record_weights,
 )
-from quorate.mechanisms.sums import public_size
+from quorate.mechanisms.sums import fitting_grid, public_size
 from sealing import numbers_of, vectors_of
 
 RNG = np.random.default_rng(0)
@@ -22,8 +23,14 @@ CENTRE = np.arange(5.0)
 
 
 def clipped(vectors, weights=None, relation=Relation.REPLACE, radius=2.0):
-    grid, total = clipped_total(vectors_of(vectors, weights, relation=relation), CENTRE, radius)
-    return grid, numbers_of(total)
+    users = vectors_of(vectors, weights, relation=relation)
+    bound = Ball(radius, centre=CENTRE if weights is None else np.zeros(5))
+    return summed(users, bound, lambda part: part.offsets(CENTRE))
+
+
+def summed(users, bound, work):
+    grid = fitting_grid(bound, n_users=users.size_bound, relation=users.relation, noise=4.0)
+    return grid, numbers_of(users.total(work, grid))
 
 
 def apart(vectors, pairs, weights=None):
@@ -83,8 +90,9 @@ class TestAbsentUsers:
             assert np.allclose(totals * grid.step, expected * grid.step, atol=1e-6)
 
     def test_they_vote_where_their_number_is_wanted(self):
-        grid, sealed = total_and_absent(vectors_of(self.vectors), CENTRE, 2.0)
-        totals = numbers_of(sealed)
+        ball = Ball(2.0, centre=CENTRE)
+        bound = OrAbsent(ball, gaussian_vote(ball))
+        grid, totals = summed(vectors_of(self.vectors), bound, lambda part: marked(part.vectors))
         assert totals[-1] * grid.step == pytest.approx(100 * grid.bound.vote)
         plain, expected = clipped(self.vectors)
         assert np.allclose(totals[:-1] * grid.step, expected * plain.step, atol=1e-6)

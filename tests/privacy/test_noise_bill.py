@@ -94,16 +94,11 @@ def case(estimator, X, *, y=None, relations=BOTH, least=0.9):
 
 CASES = {
     "mean clip pure": case(UserMean(bounds=9.0, algorithm="clip"), TWO),
-    "mean quantile": case(UserMean(bounds=9.0, algorithm="quantile"), TWO),
     "mean auto pure": case(UserMean(bounds=9.0), TWO),
     "mean interval": case(UserMean(bounds=900.0, algorithm="interval"), TWO),
     "mean interval, delta": case(UserMean(bounds=900.0, algorithm="interval", **GAUSSIAN), TWO),
-    "mean drift": case(UserMean(bounds=900.0, algorithm="drift", **GAUSSIAN), TWO),
     "mean clip": case(UserMean(bounds=9.0, algorithm="clip", **GAUSSIAN), TWO),
     "mean ball": case(UserMean(bounds=9.0, algorithm="ball", **GAUSSIAN), TWO),
-    "mean core": case(
-        UserMean(bounds=500.0, algorithm="core", **GAUSSIAN), WIDE, relations=REPLACE
-    ),
     "mean auto": case(UserMean(bounds=500.0, **GAUSSIAN), WIDE),
     "mean weighted": case(UserMean(bounds=9.0, records="auto", **GAUSSIAN), TWO, relations=REPLACE),
     "mean robust": case(UserMean(bounds=9.0, robust=0.05, **GAUSSIAN), TWO, relations=REPLACE),

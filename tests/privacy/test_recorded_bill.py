@@ -19,8 +19,7 @@ from quorate.core.sealed import seal
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Composed, Gaussian, Laplace, Pure, Relation, Repeated, Subsampled
 from quorate.means import UserQueries
-from quorate.means.routes.auto_route import are_in_a_corner
-from quorate.means.routes.ways import Corner
+from quorate.means.routes.windows import Windows
 from quorate.noise import use_noise
 from quorate.noise.composed_laws import PiecewiseLaw
 from quorate.tabulate import UserSum
@@ -127,7 +126,7 @@ def test_what_a_person_moves_was_written_down_by_any_algorithm(name, algorithm):
 
 
 @pytest.mark.parametrize("relation", Relation, ids=lambda relation: relation.name.lower())
-def test_a_corner_is_asked_for_at_its_price(relation):
+def test_a_window_is_asked_for_at_its_price(relation):
     """Few fits ask it, and those who do have too many people to fit them often."""
     inside, outside = np.full((40, 1), 0.3), np.full((1, 1), -0.9)
     other = inside[1:] if relation is Relation.ADD_REMOVE else np.vstack([outside, inside[1:]])
@@ -135,8 +134,8 @@ def test_a_corner_is_asked_for_at_its_price(relation):
     for rows in (inside, other):
         with use_noise(sources[-1]):
             account = Account.open(epsilon=1.0, relation=relation)
-        told = {"size": 40.0, "epsilon": 0.25, "account": account}
-        are_in_a_corner(vectors_of(rows, relation=relation), [Corner(0.2, 0.75)], **told)
+        windows = Windows.of(vectors_of(rows, relation=relation).column(0), size=40.0)
+        windows.are_in(0.2, epsilon=0.25, account=account)
         events.append(account.event)
         sources.append(Again(0, sources[0]))
     share = moved(*sources[:2]).share_of(recorded(events[0]))
@@ -163,7 +162,7 @@ class TestTheMeasureItself:
         assert largest_ratio(even, bent) == pytest.approx(np.log(2.0))
         assert largest_ratio(even, even) == 0.0
 
-    @pytest.mark.parametrize("name", ["UserMean, drift", "DiscreteDistribution, gaussian"])
+    @pytest.mark.parametrize("name", ["UserMean, ball", "DiscreteDistribution, gaussian"])
     def test_half_of_what_a_person_moves_is_seen(self, name, monkeypatch):
         honest = Account.gaussian
 

@@ -17,7 +17,6 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.public_randomness import RandomState
@@ -163,8 +162,7 @@ class UserCovariance(UserEstimator):
                 "UserCovariance needs delta > 0: its noise is Gaussian. Pass delta= well below one "
                 "over the number of users, such as delta=1e-6."
             )
-        reserve = core_reserve(self.delta, self.relation)
-        account = self._charge(X, None, users, reserve=reserve)
+        account = self._charge(X, None, users)
         people = self._population(X, None, users)
         bound = for_squares(as_bound(self._public_bounds(X), people.n_features, declared_names(X)))
         means = PeopleVectors.of(people, UserData.user_means, bound)

@@ -42,6 +42,7 @@ __all__ = [
     "NoisyOffset",
     "PureRun",
     "Size",
+    "gaussian_vote",
     "hardly_anybody",
     "laplace_vote",
     "marked",
@@ -72,6 +73,17 @@ def laplace_vote(bound: Bound) -> float:
     """
     room = bound.l1_diameter - bound.l1_radius
     return room * (1.0 - ROUNDING)
+
+
+def gaussian_vote(bound: Bound) -> float:
+    """Return the largest vote that leaves the L2 norm of a change as it is.
+
+    >>> from quorate.grid import Ball
+    >>> round(gaussian_vote(Ball(1.0, dimension=5)), 6)
+    1.732051
+    """
+    room = bound.l2_diameter**2 - bound.l2_radius**2
+    return math.sqrt(room) * (1.0 - ROUNDING)
 
 
 def marked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -403,6 +415,11 @@ class Size:
 
     number: float
     scale: float
+
+    @property
+    def careful(self) -> float:
+        """How many there are at least, except for e^-3 of all runs."""
+        return max(1.0, self.number - 3.0 * self.scale)
 
     def combined(self, other: Size) -> Size:
         """Weigh two noisy numbers by their precision; without noise they are the same."""

@@ -42,8 +42,6 @@ _MODEL = 0.1
 # worlds that benchmarks do not report: lower ones held too rarely for people of whom many hold the
 # same number, higher ones stated more than three times the error of others.
 _QUANTILE = 0.92
-# Lengths of vectors vary as a gamma variable of this shape at most.
-_LONGEST = 10
 _LOGS = np.arange(-14.0, 20.0, 0.1)
 _NODES = (np.arange(400.0) + 0.5) / 400.0
 
@@ -58,7 +56,9 @@ class Look:
     noise: float
 
 
-def likely_pull(looks: Sequence[Look], *, centre: Vector, radius: float, reach: float) -> float:
+def likely_pull(
+    looks: Sequence[Look], *, centre: Vector, radius: float, reach: float, cone: bool = False
+) -> float:
     """Return how far the mean of users clipped to a ball is likely to be pulled, as a length.
 
     Parameters
@@ -71,6 +71,8 @@ def likely_pull(looks: Sequence[Look], *, centre: Vector, radius: float, reach: 
         Of the ball that users were clipped to.
     reach : float
         Nobody lies farther away.
+    cone : bool, default=False
+        Whether the lifts are those of a cone.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def likely_pull(looks: Sequence[Look], *, centre: Vector, radius: float, reach: 
     (True, True)
     """
     thinning = _THINNING_OF_ONE if centre.size == 1 else _THINNING
-    lifts, beyond = _laws(min(centre.size, _LONGEST))
+    lifts, beyond = _laws(centre.size, cone=cone)
     logs = math.log(reach) - _STEP * np.arange(float(_SCALES))
     radii = np.array([look.radius for look in looks])
     around = np.array([float(np.linalg.norm(look.centre - centre)) for look in looks])
@@ -120,7 +122,7 @@ def _quantile(values: Vector, chances: Vector) -> float:
 
 
 @lru_cache(maxsize=16)
-def _laws(shape: int) -> tuple[Vector, Vector]:
+def _laws(shape: int, *, cone: bool) -> tuple[Vector, Vector]:
     """Return mean lifts, and mean distances beyond the radius, of gamma distances, in radii.
 
     The logarithms of their means are ``_LOGS``. In one dimension they are exponential.
@@ -128,4 +130,4 @@ def _laws(shape: int) -> tuple[Vector, Vector]:
     from scipy.special import gammaincinv
 
     distances = np.exp(_LOGS)[:, None] * (gammaincinv(float(shape), _NODES) / shape)
-    return lift(distances).mean(axis=1), np.maximum(distances - 1.0, 0.0).mean(axis=1)
+    return lift(distances, cone=cone).mean(axis=1), np.maximum(distances - 1.0, 0.0).mean(axis=1)

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
@@ -29,7 +28,6 @@ from quorate.grid import Bound
 from quorate.guarantees import Relation
 from quorate.means.mean_error import MeanError
 from quorate.means.present_mean import ErrorParts
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
@@ -184,9 +182,8 @@ class UserQueries(UserEstimator):
         bound = self._checked_bound()
         if self.algorithm == "winsorized":
             self._rotated(bound, 2)
-        reserve = self._reserve()
-        gdp_mu(float(self.epsilon), float(exact(self.delta) - reserve))
-        account = self._charge(X, None, users, reserve=reserve)
+        gdp_mu(float(self.epsilon), float(self.delta))
+        account = self._charge(X, None, users)
         self._desk = None
         people = self._population(X, None, users)
         rotated = self._rotated(bound, people.n_users) if self.algorithm == "winsorized" else None
@@ -246,10 +243,6 @@ class UserQueries(UserEstimator):
                 "before asking."
             )
         return desk
-
-    def _reserve(self) -> Fraction:
-        """Return the part of delta for core tests, where there may be some."""
-        return core_reserve(self.delta, self.relation) if self.algorithm == "auto" else Fraction(0)
 
     def _rotated(self, bound: Bound, n_users: int) -> RotatedWinsorizedMean:
         mechanism = RotatedWinsorizedMean(
@@ -327,10 +320,7 @@ class _Desk:
             return self._winsorized(self.rotated, values, self.account)
         share = Fraction(1, self.queries)
         run = gaussian_run(self.account, values, self.bound, share=share, spread=self.radius)
-        if self.algorithm == "clip":
-            release = run.clip("you asked for it.")
-        else:
-            release = run.adapt(core=False if self.algorithm == "ball" else None)
+        release = run.clip("you asked for it.") if self.algorithm == "clip" else run.adapt()
         return QueryAnswer(
             value=release.mean + self.bound.centre,
             error=release.error,

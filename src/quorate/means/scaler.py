@@ -21,7 +21,6 @@ from quorate.grid import Bound, Box
 from quorate.guarantees import Relation
 from quorate.means.mean_error import MeanError
 from quorate.means.median import OwnValues, QuantileError, RecordQuantile
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
@@ -146,8 +145,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         _validate.useful_epsilon(epsilon=self.epsilon)
         for_squares(declared_bound(self._public_bounds(X), X))
         _validate.delta(delta=self.delta)
-        reserve = core_reserve(self.delta, self.relation)
-        account = self._charge(X, None, users, reserve=reserve)
+        account = self._charge(X, None, users)
         people = self._population(X, None, users)
         bound = for_squares(as_bound(self._public_bounds(X), people.n_features, declared_names(X)))
         release = self._by_moments if self.delta else self._by_quantiles

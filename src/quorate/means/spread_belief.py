@@ -49,9 +49,13 @@ class SpreadBelief:
     cone: bool = False
 
     @classmethod
-    def at_most(cls, reach: float, *, cone: bool = False) -> SpreadBelief:
-        """Return the belief before the first round: any spread up to ``reach``."""
+    def at_most(
+        cls, reach: float, *, cone: bool = False, known: float | None = None
+    ) -> SpreadBelief:
+        """Return the belief before the first round: any spread up to ``reach``, or a ``known``."""
         logs = math.log(reach) - np.arange(0.0, 24.0, 0.1)
+        if known is not None:
+            logs = np.array([math.log(known)])
         return cls(logs, np.zeros(logs.size), cone)
 
     @property

@@ -6,14 +6,12 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
@@ -24,8 +22,6 @@ from quorate.grid import Bound
 from quorate.guarantees import Relation
 from quorate.means.present_mean import ErrorParts, MeanRelease
 from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
-from quorate.means.routes.quantile_route import QuantileRun
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
@@ -40,7 +36,7 @@ from quorate.users.tables import declared_names
 __all__ = ["UserMean"]
 
 _ONE_DIMENSION = "algorithm='winsorized' needs delta > 0 in more than one dimension (U3)."
-_ALGORITHMS = ("auto", "clip", "quantile", "interval", "drift", "ball", "core", "winsorized")
+_ALGORITHMS = ("auto", "clip", "interval", "ball", "winsorized")
 
 
 class UserMean(UserEstimator):
@@ -61,33 +57,28 @@ class UserMean(UserEstimator):
         users; released: ``mean_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : Records of a user are averaged and clipped to ``bounds``; what follows sees one vector a
-        user. *Gaussian routes*: noisy counts of sensitivity 1 over users or disjoint pairs, clipped
-        sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
-        :class:`~quorate.accounting.account.Account`; decisions use released numbers only; every
-        run costs the account plus the reserve of the core test. *Pure routes*: quantiles of pairs,
-        of coordinates and of distances, choices of windows and of ends by the users inside and
-        beyond, a count, and a sum with Laplace noise or, of a box, with noise of the largest
-        coordinate, adding up to ``epsilon``.
-        *Drift*: Gaussian sums in balls, with lifts that cost nothing
-        (``docs/proofs/lifted_ball.md``).
+        user. *Ball*: Gaussian sums in balls, with lifts that cost nothing
+        (``docs/proofs/lifted_ball.md``), at most one question about pairs or windows and one choice
+        of a radius, each with a part of one :class:`~quorate.accounting.account.Account`. *Pure
+        routes*: a count, how narrow windows are or how far pairs lie apart, where windows lie, ends
+        by the users beyond, and a sum with Laplace noise or, of a box, with noise of the largest
+        coordinate, adding up to ``epsilon``. Decisions use released numbers only.
 
     Utility
     -------
-    ``error_.standard_error`` is the root mean square length of the noise; ``error_.bound`` and, for
-    each coordinate, ``error_.coordinates`` bound the error with probability 95 %. They include
-    clipping and absent users, and assume that users become fewer towards the ends; ``error_.worst``
-    holds without this assumption. In few dimensions users are clipped to intervals or to an L1
-    ball, chosen so that noise and clipping together are expected to cost least. For n users whose
+    Every way is asked what error it expects, from public and released numbers, and the least is
+    taken (:mod:`quorate.means.routes.ways`). ``error_.standard_error`` is the root mean square
+    length of the noise; ``error_.bound`` and, for each coordinate, ``error_.coordinates`` bound the
+    error with probability 95 %. They include clipping and absent users, and assume that users
+    become fewer towards the ends; ``error_.worst`` holds without this assumption. For n users whose
     means spread by :math:`\tau` (L2) in d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt
-    d/(n\mu)` with :math:`\mu` = ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n =
-    1000, d = 100, epsilon = 1, delta = 1e-6. From about 100 to 260 users / epsilon on (675 and more
-    in more dimensions) a small ball around the users is found. With fewer users, or if the public
+    d/(n\mu)` with :math:`\mu` = ``gdp_mu(epsilon, delta)``. With too few users, or if the public
     range is not much wider than the users, users are clipped to the range, and ``algorithm_`` says
     so.
 
     Complexity
     ----------
-    About ten passes over one vector per user; the core, used up to 5000 users, compares all pairs.
+    At most 70 passes over one vector per user.
 
     Parameters
     ----------
@@ -102,10 +93,9 @@ class UserMean(UserEstimator):
         Public values by column; each becomes a column of zeros and ones, whose mean is a share
         (:mod:`quorate.users.coding`).
     algorithm : str, default="auto"
-        ``"clip"`` to the range; ``"interval"``: clip to where users are seen to be, for few
-        dimensions; ``"quantile"`` (pure, per coordinate); ``"drift"``: a ball that drifts to few
-        users; ``"ball"``: private radius, shrinking ball; ``"core"``: private radius, friendly
-        core; ``"winsorized"`` as published (needs ``radius``).
+        ``"clip"`` to the range; ``"interval"``: clip to where users are seen to be, feature by
+        feature; ``"ball"`` (delta > 0): a ball that drifts to the users; ``"winsorized"`` as
+        published (needs ``radius``).
     radius : float, optional
         How far users lie from their centre (L2), if that is public knowledge.
     records : int, "auto" or None, default=None
@@ -190,7 +180,7 @@ class UserMean(UserEstimator):
         """
         X = self._as_numbers(X)
         self._check_parameters(X)
-        account = self._charge(X, None, users, reserve=self._reserve())
+        account = self._charge(X, None, users)
         people = self._population(X, None, users)
         bound = as_bound(self._public_bounds(X), people.n_features, declared_names(X))
         release, scales = self._release(people, bound, account)
@@ -228,27 +218,23 @@ class UserMean(UserEstimator):
             told = declared_users(X, None)
             self._published(bound, 2 if told is None else told).error_bound(0.5)
         elif self.delta:
-            gdp_mu(float(self.epsilon), float(exact(self.delta) - self._reserve()))
+            gdp_mu(float(self.epsilon), float(self.delta))
 
     def _conflicts(self, dimension: int) -> list[tuple[bool, str]]:
         """Return combinations of parameters that mean nothing, with what to do."""
         pure, replace = self.delta == 0, self.relation is Relation.REPLACE
         return [
             (
-                pure and self.algorithm in ("ball", "core", "drift"),
-                f"algorithm={self.algorithm!r} needs delta > 0; with delta=0 use 'quantile'.",
-            ),
-            (
-                not pure and self.algorithm == "quantile",
-                "algorithm='quantile' is the route for delta=0; with delta > 0 use 'ball'.",
+                pure and self.algorithm == "ball",
+                "algorithm='ball' needs delta > 0; with delta=0 use 'interval'.",
             ),
             (
                 self.algorithm == "winsorized" and self.radius is None,
                 "algorithm='winsorized' needs radius=; the other algorithms find one privately.",
             ),
             (
-                not replace and self.algorithm in ("core", "winsorized"),
-                f"algorithm={self.algorithm!r} needs Relation.REPLACE; use 'auto' or 'ball'.",
+                not replace and self.algorithm == "winsorized",
+                f"algorithm={self.algorithm!r} needs Relation.REPLACE; use 'auto'.",
             ),
             (
                 self.algorithm == "winsorized" and pure and dimension > 1,
@@ -272,10 +258,6 @@ class UserMean(UserEstimator):
         ones = np.ones(bound.dimension)
         if self.algorithm == "winsorized":
             return self._winsorized(people, bound, account), ones
-        if self.delta == 0 and self.algorithm == "quantile":
-            users = PeopleVectors.of(people, UserData.user_means, bound)
-            pure = QuantileRun(users=users, half_widths=half_widths(bound), account=account)
-            return pure.quantile("you asked for it."), ones
         if self._is_special:
             return self._gaussian(people, bound, account), ones
         run = AutoRun(
@@ -287,21 +269,13 @@ class UserMean(UserEstimator):
             return run.clip(None, "you asked for it."), half_widths(bound)
         if self.algorithm == "interval":
             return run.interval(run.count()), half_widths(bound)
-        if self.algorithm == "drift":
-            return run.drift(run.count(), "you asked for it."), half_widths(bound)
         return run.adapt(), half_widths(bound)
 
     @property
     def _is_special(self) -> bool:
         """Whether a parameter asks for a Gaussian route in the units of the data."""
         asked = self.radius is not None or self.records is not None or bool(self.robust)
-        return self.delta > 0 and (asked or self.algorithm in ("ball", "core"))
-
-    def _reserve(self) -> Fraction:
-        """Return the part of delta for core tests, where there may be some."""
-        if self.algorithm not in ("auto", "core"):
-            return Fraction(0)
-        return core_reserve(self.delta, self.relation)
+        return self.delta > 0 and (asked or self.algorithm == "ball")
 
     def _gaussian(self, people: People, bound: Bound, account: Account) -> MeanRelease:
         run = gaussian_run(
@@ -314,7 +288,7 @@ class UserMean(UserEstimator):
         )
         if self.algorithm == "clip":
             return run.clip("you asked for it.")
-        return run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
+        return run.adapt()
 
     def _published(self, bound: Bound, n_users: int) -> WinsorizedMean | RotatedWinsorizedMean:
         radius, reach = float(self.radius or 0.0), float(half_widths(bound).max())

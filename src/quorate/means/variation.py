@@ -27,7 +27,6 @@ from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Bound, Interval
 from quorate.guarantees import Relation
-from quorate.means.routes.radius import MOST_PAIRED
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.stated_error import StatedError
 from quorate.mechanisms.sums import choose_grid
@@ -46,6 +45,8 @@ __all__ = [
     "share_from_score",
 ]
 
+# Pairs of more users than this make no visible difference to a share.
+_MOST_PAIRED = 2**16
 # Shares of epsilon: the pairs' scores, how many pairs can be asked, and the inverse records.
 _SCORES, _USABLE, _RECORDS = Fraction(13, 20), Fraction(1, 10), Fraction(1, 4)
 ROUTE = Route(name="pairs", reason="Random pairs of users against halves of their own records.")
@@ -288,8 +289,8 @@ def _between(share: float, records: float) -> float:
 
 def _release_scores(people: People, bound: Bound, account: Account) -> tuple[float, float, float]:
     """Return the mean score of pairs that can be asked, its noise, and how many there are."""
-    pairs = min(people.n_users, MOST_PAIRED) // 2
-    rows = secret_pairs(people, _Halves(bound), account=account, most=MOST_PAIRED)
+    pairs = min(people.n_users, _MOST_PAIRED) // 2
+    rows = secret_pairs(people, _Halves(bound), account=account, most=_MOST_PAIRED)
     found = rows.map(_pair_scores)
     total = _laplace(pairs, _SCORES * account.epsilon)
     count = _laplace(pairs, _USABLE * account.epsilon)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
-from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.grid import Bound
 from quorate.means.present_mean import MeanRelease
+from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.means.routes.gaussian_routes import GaussianRun
 from quorate.means.weighted_users import PeopleVectors
+from quorate.ranges import half_widths
 
-__all__ = ["gaussian_run", "private_mean"]
+__all__ = ["gaussian_run", "private_mean", "pure_mean"]
 
 
 def gaussian_run(
@@ -21,32 +24,17 @@ def gaussian_run(
     bound: Bound,
     *,
     share: Fraction | float = 1,
-    records: float | None = None,
-    hostile: float = 0.0,
-    spread: float | None = None,
-    fallback: Callable[[str], MeanRelease] | None = None,
+    **known: Any,
 ) -> GaussianRun:
     """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
-    It may test for a friendly core if the account has a reserve; see
-    :func:`~quorate.means.routes.ways.core_reserve`.
-    ``fallback`` is what it does where it finds no plan, with what is left of the account.
+    What is ``known`` are parameters of :class:`~quorate.means.routes.gaussian_routes.GaussianRun`.
     """
-    return GaussianRun(
-        users=users,
-        reach=bound.l2_radius,
-        account=account.part(share),
-        core_delta=float_down(account.reserve * exact(share)),
-        hostile=hostile,
-        relation=account.relation,
-        spread=spread,
-        records=records,
-        fallback=fallback,
-    )
+    return GaussianRun(users=users, reach=bound.l2_radius, account=account.part(share), **known)
 
 
 def private_mean(
-    account: Account, users: PeopleVectors, bound: Bound, *, share: Fraction | float
+    account: Account, users: PeopleVectors, bound: Bound, *, share: Fraction | float = 1
 ) -> MeanRelease:
     """Release the mean of the users' vectors by the best route, as an offset from the centre.
 
@@ -54,7 +42,7 @@ def private_mean(
     >>> from quorate.core.people import People
     >>> from quorate.grid import Box
     >>> from quorate.users import UserData
-    >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> rows = np.random.default_rng(0).normal(size=(2000, 2))
     >>> people = People(UserData(rows, offsets=range(2001)), account.relation)
     >>> box = Box([-100.0] * 2, [100.0] * 2)
@@ -64,3 +52,11 @@ def private_mean(
     True
     """
     return gaussian_run(account, users, bound, share=share).adapt()
+
+
+def pure_mean(account: Account, people: People, bound: Bound) -> MeanRelease:
+    """Release the mean of people's mean records without Gaussian noise, as an offset."""
+    unit, scales = unit_bound(bound), half_widths(bound)
+    users = PeopleVectors.of(people, InHalfWidths(bound), unit)
+    release = AutoRun(users=users, bound=unit, account=account).adapt()
+    return replace(release, mean=release.mean * scales, parts=release.parts.scaled(scales))

@@ -29,7 +29,6 @@ from quorate.exceptions import ParameterError
 from quorate.grid import Ball
 from quorate.guarantees import Guarantee, Relation
 from quorate.means.covariance import nearest_covariance, outer_products
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.models.classification import LogisticRegression
@@ -158,8 +157,7 @@ class _Asker(UserEstimator):
         is_label = isinstance(self.model, LogisticRegression)
         self._check(is_label=is_label)
         X = self.model._as_numbers(X)
-        reserve = core_reserve(self.delta, self.relation)
-        account = self._charge(X, y, users, target=True, reserve=reserve)
+        account = self._charge(X, y, users, target=True)
         classes = list(self.model.classes_) if is_label else None
         people = self._population(X, y, users, classes=classes)
         target = None if is_label else target_range(self.model.target_bounds)

@@ -41,7 +41,7 @@ class TestAccuracy:
         for seed in range(8):
             people = rng.normal(size=(300, d)) * 1e-3 + rng.uniform(-0.5, 0.5, size=d)
             release, _ = drift(people, seed=seed, relation=relation)
-            assert release.route.name == "drift"
+            assert release.route.name == "ball"
             errors.append(np.linalg.norm(release.mean - people.mean(axis=0)))
             bounds.append(release.error.bound)
         # A clip that knows centre and spread has about 2 d / (n mu) spreads per root of d.
@@ -109,7 +109,7 @@ class TestAccuracy:
             failed += "did not settle" in release.route.reason
             kept += np.linalg.norm(release.mean - people.mean(axis=0)) <= release.error.bound
             assert release.error.bound < 0.2 * math.sqrt(d)
-        assert failed >= 2
+        assert failed >= 1
         assert kept >= 7
 
 

@@ -21,21 +21,18 @@ def crowd(n, d, *, centre=200.0, scale=1.0):
 
 def run_on(vectors, *, epsilon=1.0, reach=1000.0, **changes):
     d = vectors.shape[1]
-    relation = changes.get("relation", Relation.REPLACE)
+    relation = changes.pop("relation", Relation.REPLACE)
     parameters = {
         "users": vectors_of(vectors, counts=changes.pop("counts", None), relation=relation),
         "reach": reach * math.sqrt(d),
-        "account": Account.open(epsilon=epsilon, delta=1e-6, relation=relation, reserve=1e-7),
-        "core_delta": 1e-7,
-        "hostile": 0.0,
-        "relation": relation,
+        "account": Account.open(epsilon=epsilon, delta=1e-6, relation=relation),
     }
     return GaussianRun(**(parameters | changes))
 
 
-def adapted(vectors, *, seed=0, core=None, **changes):
+def adapted(vectors, *, seed=0, **changes):
     with use_noise(SeededNoise(seed)):
-        return run_on(vectors, **changes).adapt(core=core)
+        return run_on(vectors, **changes).adapt()
 
 
 class TestStated:
@@ -47,64 +44,44 @@ class TestStated:
             apart = (rng.random((500, 1)) < 0.3) * 2.0
             users = apart + 0.4 * rng.normal(size=(500, 20))
             release = adapted(users, seed=seed, reach=100.0)
-            assert release.route.name == "core"
+            assert release.route.name == "ball"
             kept += np.linalg.norm(release.mean - users.mean(axis=0)) <= release.error.bound
         # 8 without the allowance.
         assert kept >= 13
 
     def test_users_around_one_centre_are_stated_little_more_than_the_noise(self):
         release = adapted(crowd(1000, 30, centre=0.0), reach=100.0)
-        assert release.error.bound < 1.6 * release.error.standard_error
+        assert release.error.bound < 2.5 * release.error.standard_error
 
 
 class TestRoutes:
-    def test_many_users_shrink_a_ball(self):
-        assert adapted(crowd(5000, 3)).route.name == "ball"
+    @pytest.mark.parametrize(("n", "d"), [(5000, 3), (1000, 150), (200, 20)])
+    def test_a_ball_drifts_to_users_in_a_wide_range(self, n, d):
+        release = adapted(crowd(n, d))
+        assert release.route.name == "ball"
+        assert release.error.standard_error < 60.0
 
-    def test_few_users_in_many_dimensions_need_a_core(self):
-        release = adapted(crowd(1000, 150))
-        assert release.route.name == "core"
-        assert release.error.standard_error < 3.0
-
-    def test_too_few_users_are_clipped_and_told_so(self):
-        release = adapted(crowd(100, 20))
+    def test_hardly_any_users_are_clipped_and_told_so(self):
+        release = adapted(crowd(5, 20))
         assert release.route.name == "clip"
         assert "too few users" in release.route.reason
 
-    def test_scattered_users_are_clipped_because_nothing_is_gained(self):
-        scattered = RNG.uniform(-1000.0, 1000.0, size=(1000, 150))
-        assert adapted(scattered).route.name == "clip"
-
-    def test_a_core_may_be_forbidden_or_demanded(self):
-        assert adapted(crowd(1000, 150), core=False).route.name == "clip"
-        assert adapted(crowd(1500, 40), core=True).route.name == "core"
-
-    def test_a_public_spread_is_not_bought_again(self):
-        noise = RecordedNoise(0)
-        with use_noise(noise):
-            run_on(crowd(5000, 3), spread=1.8).adapt()
-        free = len(noise.log)
-        noise = RecordedNoise(0)
-        with use_noise(noise):
-            run_on(crowd(5000, 3)).adapt()
-        assert len(noise.log) >= free + 7
+    def test_a_public_spread_needs_no_more_rounds(self):
+        near, known = (adapted(crowd(600, 3), spread=spread) for spread in (None, 1.8))
+        assert known.error.standard_error < 1.2 * near.error.standard_error
 
     @pytest.mark.parametrize("spread", [None, 1.5])
-    def test_add_or_remove_shrinks_a_ball_without_pairs(self, spread):
+    def test_add_or_remove_drifts_too(self, spread):
         ball = adapted(crowd(3000, 2), relation=Relation.ADD_REMOVE, spread=spread)
         assert ball.route.name == "ball"
         # The number of users is noisy, which counts for the distance to the last centre only.
         assert np.linalg.norm(ball.mean - 200.0) < 1.0
 
-    def test_add_or_remove_clips_too_few_users(self):
-        assert adapted(crowd(200, 20), relation=Relation.ADD_REMOVE).route.name == "clip"
-
     def test_rare_values_are_not_cut_away(self):
         rare = (np.arange(2000) % 50 == 0).astype(float)[:, None]
         release = adapted(rare, reach=1.0)
-        assert release.route.name == "clip"
-        assert "same vector" in release.route.reason
         assert abs(release.mean[0] - 0.02) < 0.02
+        assert abs(release.mean[0] - 0.02) <= release.error.bound
 
 
 class TestCost:
@@ -112,8 +89,9 @@ class TestCost:
 
     @staticmethod
     def spent(run, noise):
-        """What was taken; every draw was Gaussian, or the seed of the pairs."""
-        assert {draw.method for draw in noise.log} <= {"discrete_gaussian", "uniform_below"}
+        """What was taken; every draw was Gaussian, or the choice of a radius."""
+        names = {"discrete_gaussian", "permute_and_flip", "gumbel_max", "uniform_below"}
+        assert {draw.method for draw in noise.log} <= names
         return float(run.account.square - run.account.square_left)
 
     @pytest.mark.parametrize(
@@ -164,7 +142,7 @@ class TestReplay:
             (200, 2, {"epsilon": 8.0, "hostile": 0.1}),
             (60, 5, {}),
         ],
-        ids=["ball", "core", "robust", "clip"],
+        ids=["ball", "many", "robust", "few"],
     )
     def test_neighbours_with_the_same_answers_look_the_same(self, n, d, changes):
         vectors = crowd(n, d)

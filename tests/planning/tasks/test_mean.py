@@ -50,15 +50,14 @@ def test_the_planned_users_keep_the_error_and_a_fifth_of_them_does_not(numbers, 
 class TestRoutes:
     def test_few_users_are_clipped_and_many_are_found(self):
         task = MeanTask(dimension=100, delta=1e-6, records=10)
-        assert [task.way(n, 1.0)[0] for n in (30, 1000, 20_000)] == ["clip", "core", "ball"]
+        assert [task.way(n, 1.0)[0] for n in (1000, 20_000)] == ["ball", "ball"]
         pure = MeanTask(dimension=2)
-        assert [pure.way(n, 1.0)[0] for n in (270, 290)] == ["clip", "quantile"]
+        assert [pure.way(n, 1.0)[0] for n in (100, 900)] == ["clip", "interval"]
 
-    def test_users_who_come_and_go_have_no_core(self):
+    def test_users_who_come_and_go_gain_as_much(self):
         task = MeanTask(dimension=10, delta=1e-6, relation=Relation.ADD_REMOVE)
-        assert [task.way(n, 1.0)[0] for n in (300, 1000)] == ["drift", "ball"]
+        assert task.way(1000, 1.0)[0] == "ball"
         assert task.error(1000, 1.0) < task.clip_error(1000, 1.0) / 10
-        assert task.error(300, 1.0) == pytest.approx(task.clip_error(300, 1.0), rel=0.05)
 
     def test_a_range_that_is_worse_than_clipping_counts_as_what_will_be_used(self):
         task = MeanTask(bounds=1.0)

@@ -36,7 +36,6 @@ from quorate.estimators import Route
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.grid import Ball, Bound, Interval
 from quorate.guarantees import Relation
-from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.laplace import LaplaceSum
@@ -193,9 +192,7 @@ class ProductDistribution(UserDistribution):
         elif X.n_features != len(labels):
             raise SchemaError(f"Expected {len(labels)} columns, one for each list of categories.")
         covers = self._covers(tuple(map(len, labels))) if self.algorithm == "cover" else None
-        looks = self._radius_is_possible and self.algorithm in ("auto", "mean")
-        reserve = core_reserve(self.delta, self.relation) if looks else Fraction(0)
-        account = self._charge(X, None, users, reserve=reserve)
+        account = self._charge(X, None, users)
         if isinstance(X, Crowd):
             people = self._population(X)
         else:

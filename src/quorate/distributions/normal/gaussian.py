@@ -32,13 +32,11 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Ball, Bound, Box
 from quorate.guarantees import Relation
 from quorate.means.present_mean import MeanRelease
-from quorate.means.routes.quantile_route import QuantileRun
-from quorate.means.routes.ways import core_reserve
-from quorate.means.vector_mean import gaussian_run
+from quorate.means.vector_mean import private_mean, pure_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
-from quorate.ranges import as_bound, declared_bound, for_squares, half_widths
+from quorate.ranges import as_bound, declared_bound, for_squares
 from quorate.users import UserData
 
 __all__ = ["GaussianDistribution", "cover_step", "decide_mean"]
@@ -231,7 +229,7 @@ class GaussianDistribution(UserDistribution):
         known = self._known_covariance(bound.dimension)
         if self._by_cover:
             return self._fit_cover(X, users, bound, known)
-        account = self._charge(X, None, users, reserve=core_reserve(self.delta, self.relation))
+        account = self._charge(X, None, users)
         people = self._population(X, None, users)
         bound = for_squares(as_bound(self.bounds, people.n_features))
         if known is not None and len(known) != people.n_features:
@@ -488,7 +486,6 @@ def _deviations_of(rank: float) -> float:
 
 def _mean_of(rows: People, bound: Bound, account: Account) -> MeanRelease:
     """Release a mean of one row a user by the best route, as an offset from the bound's centre."""
-    users = PeopleVectors.of(rows, UserData.user_means, bound)
     if account.declared.delta == 0:
-        return QuantileRun(users=users, half_widths=half_widths(bound), account=account).adapt()
-    return gaussian_run(account, users, bound).adapt()
+        return pure_mean(account, rows, bound)
+    return private_mean(account, PeopleVectors.of(rows, UserData.user_means, bound), bound)

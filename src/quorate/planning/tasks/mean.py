@@ -11,31 +11,8 @@ from quorate import _validate
 from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.measuring import can_shrink
-from quorate.means.routes.ways import (
-    CORE_DIMENSIONS,
-    CORE_USERS,
-    NEAR,
-    QUANTILE_SHARES,
-    QUANTILE_SIZE_SHARE,
-    QUANTILE_USERS,
-    WORTHWHILE,
-    ball_is_worthwhile,
-    core_is_worthwhile,
-    core_reserve,
-    corners,
-    cube_gain,
-    first_way,
-    interval_radius,
-    is_paired,
-    is_tested,
-    present_cost,
-    search_costs,
-    users_to_search,
-    widening,
-)
+from quorate.means.routes.ways import Known
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
-from quorate.planning.mean_noise import ball_noise, core_noise, read_noise
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PeopleTask
@@ -45,24 +22,17 @@ __all__ = ["MeanTask"]
 
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.6
-# Measured: the final radius leaves a little more room than the plan says.
-_NOISE_FACTOR = 1.25
-# Measured: noise of a ball that shrinks to measured distances, in spread x sqrt(d) / (n mu).
-_MEASURED_BALL = 2.3
-# Measured: to pass its tests 9 times in 10 a route needs a little more than to be planned.
-_ROUTE_RESERVE = 1.15
 # Measured on real tables (the choose part of benchmarks/people_tables.py, 2,000 and 10,000 people):
 # people who differ are skewed, and up to this factor above the forecast for normal ones.
 _SKEW = 1.2
+# Nobody is closer to others than one in a million parts of the range.
+_FINEST = 2.0**-20
 
-# Intervals: the released spread of normal users in standard deviations, and what is left of the
-# last step where the number of users is private.
-_TYPICAL = 0.9
-_LEFT_OF_SUM = 0.7
-
-# Pure route: how far the range reaches before it is widened, in standard deviations (a power of two
-# above the distance that holds 60 % of the users).
-_REACH = 2.0 * 0.84
+_REASONS = {
+    "clip": "the range is not much wider than the users, or they are too few to find them in it.",
+    "interval": "users are found in a small part of the range, and how far they reach.",
+    "ball": "a ball drifts from the range to where the users are.",
+}
 
 
 @lru_cache(maxsize=4096)
@@ -83,8 +53,8 @@ class MeanTask(PeopleTask):
     """The mean over users, as in :class:`~quorate.means.UserMean`.
 
     The error is the Euclidean distance of the released mean from the mean of the population, in
-    the units of the data. The noise of each route comes from the functions by which the estimator
-    itself splits its budget (:mod:`quorate.means.routes.budget_split`).
+    the units of the data. The noise of each route is what the estimator itself expects of it
+    (:mod:`quorate.means.routes.ways`).
 
     Parameters
     ----------
@@ -107,7 +77,7 @@ class MeanTask(PeopleTask):
     >>> task.error(1000, 1.0) < 0.3
     True
     >>> task.way(1000, 1.0)[0], task.way(50, 1.0)[0]
-    ('core', 'clip')
+    ('ball', 'clip')
     """
 
     dimension: int = 1
@@ -184,63 +154,42 @@ class MeanTask(PeopleTask):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the distance kept by the route that the estimator takes."""
-        mu = self._mu(epsilon)
-        begins = math.ceil(users_to_search(dimension=self.dimension, mu=mu) / epsilon)
-        if self._first(max(users, begins), epsilon) == "interval":
-            found = self._interval(max(users, begins), epsilon)
-            if users < begins:
-                # No way promises less error than a later one where that begins.
-                found = max(found, self._without_search(users, epsilon))
-        else:
-            found = self._without_search(users, epsilon)
+        way, noise = self._expected(users, epsilon)
+        found = self._of_way(way, users, noise)
+        # Nothing has to be found out for clipping to the range, so skewed people do it no harm.
+        if way != "clip" and self.share_between:
+            found = min(_SKEW * found, self.clip_error(users, epsilon))
         return min(found, self.largest_error)
 
-    def _without_search(self, users: int, epsilon: float) -> float:
-        return self._pure(users, epsilon) if self.delta == 0 else self._gaussian(users, epsilon)
+    def known(self, users: int, epsilon: float) -> Known:
+        """Return the numbers that the estimator asks its ways with."""
+        return Known(
+            users=users,
+            dimension=self.dimension,
+            epsilon=epsilon,
+            mu=_mu(epsilon, self.delta) if self.delta else 0.0,
+            diameter=self._diameter,
+        )
 
-    def _mu(self, epsilon: float) -> float:
-        """Return what the budget is worth as Gaussian privacy, after what is set aside."""
-        kept = float(core_reserve(self.delta, self.relation))
-        return _mu(epsilon, self.delta - kept) if self.delta else 0.0
+    def _expected(self, users: int, epsilon: float) -> tuple[str, float]:
+        """Return the way that is taken and the length of its noise, in the units of the data."""
+        spread = max(self.deviation / self.half_width, _FINEST)
+        way, noise = self.known(users, epsilon).expected(spread)
+        return way, noise * self.half_width
 
-    def _first(self, users: int, epsilon: float) -> str:
-        """Return the algorithm that the estimator starts with."""
-        mu = self._mu(epsilon)
-        return first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu).name
-
-    def _interval(self, users: int, epsilon: float) -> float:
-        """Return the distance for Laplace noise on an interval or an L1 ball, or on the range.
-
-        What a search costs and how far the users reach are the estimator's own figures; it clips to
-        the range where that costs less.
-        """
-        spread = max(_TYPICAL * self.deviation / self.half_width, 1e-6)
-        public: dict[str, Any] = {"users": users, "dimension": self.dimension, "epsilon": epsilon}
-        costs = search_costs(spread=spread, **public)
-        paid = costs.spread + costs.after_spread
-        left = epsilon - paid - present_cost(users=users, epsilon=epsilon)
-        clipped = self.clip_error(users, epsilon)
-        if left <= 0:
-            return clipped
-        if self.relation is Relation.ADD_REMOVE:
-            left *= _LEFT_OF_SUM
-        reach = min(1.0, interval_radius(spread, dimension=self.dimension)) * self.half_width
-        found = self._laplace(users, self._diameter * reach * self.dimension / (left * users))
-        return min(clipped, found * (_SKEW if self.share_between else 1.0))
+    def _of_way(self, way: str, users: int, noise: float) -> float:
+        if way == "ball":
+            return self._normal(users, noise)
+        return self._laplace(users, noise / math.sqrt(2.0 * self.dimension))
 
     def clip_error(self, users: int, epsilon: float) -> float:
         """Return the distance when everybody is clipped to the public range."""
-        share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
-        one = self._diameter * self.half_width / (share * epsilon * users)
-        scale = one * self.dimension * cube_gain(self.dimension)
-        found = min(self._laplace(users, scale), self.largest_error)
-        if self.delta == 0:
-            return found
-        noise = self._clip_noise(users, _mu(epsilon, self.delta))
-        return min(self._normal(users, noise), found)
-
-    def _clip_noise(self, users: int, mu: float) -> float:
-        return self._diameter * self.reach * math.sqrt(self.dimension) / (users * mu)
+        known = self.known(users, epsilon)
+        normal = known.gaussian_error <= known.range_error
+        found = self._of_way(
+            "ball" if normal else "clip", users, known.range_error * self.half_width
+        )
+        return min(found, self.largest_error)
 
     def _normal(self, users: int, noise: float) -> float:
         """Return the distance for Gaussian noise of this root mean square length."""
@@ -255,52 +204,6 @@ class MeanTask(PeopleTask):
             self.deviation**2 / users * _chi_square(self.dimension, 1.0 - _CAUTION * self.beta)
         )
         return math.sqrt(sampling + noise)
-
-    def _routes(self, users: int, epsilon: float, *, reserve: float) -> dict[str, float]:
-        """Return the noise of every route of a Gaussian budget."""
-        set_aside = float(core_reserve(self.delta, self.relation))
-        mu = _mu(epsilon, self.delta - set_aside)
-        routes = {"clip": self._clip_noise(users, mu)}
-        if self.relation is Relation.ADD_REMOVE:
-            seen = can_shrink(
-                n_users=users / reserve,
-                dimension=self.dimension,
-                square=mu * mu,
-                diameter=self._diameter,
-            )
-            if seen:
-                length = self.spread * math.sqrt(self.dimension)
-                routes["ball"] = _MEASURED_BALL * length / (users * mu)
-            return routes
-        signal = users * mu / reserve
-        ball = ball_noise(self.dimension, self.reach / self.spread)
-        routes["ball"] = _NOISE_FACTOR * self.spread * read_noise(ball, signal)
-        if self.dimension < CORE_DIMENSIONS:
-            return routes
-        core = core_noise(self.dimension, set_aside)
-        signal = min(users, CORE_USERS) * mu / reserve
-        routes["core"] = _NOISE_FACTOR * self.spread * read_noise(core, signal)
-        return routes
-
-    def _gaussian(self, users: int, epsilon: float) -> float:
-        routes = self._routes(users, epsilon, reserve=_ROUTE_RESERVE)
-        found = self._normal(users, min(routes.values()))
-        # Nothing has to be found out for clipping to the range, so skewed people do it no harm.
-        return min(_SKEW * found, self.clip_error(users, epsilon)) if self.share_between else found
-
-    def _pure(self, users: int, epsilon: float) -> float:
-        first = math.ceil(QUANTILE_USERS * self.dimension / epsilon)
-        if users >= first:
-            return self._quantile_error(users, epsilon)
-        # Where finding a range is worse than clipping, the estimator still does it from here on.
-        return max(self.clip_error(users, epsilon), self._quantile_error(first, epsilon))
-
-    def _quantile_error(self, users: int, epsilon: float) -> float:
-        share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
-        each = QUANTILE_SHARES[-1] * share * epsilon / self.dimension
-        widen = widening(users=users, epsilon=each)
-        radius = min(widen * _REACH * self.deviation, 2.0 * self.half_width)
-        return self._laplace(users, self._diameter * radius / (each * users))
 
     def group_error(self, users: int, epsilon: float) -> float:
         """Return the error of group privacy: single records are hidden so well that all are."""
@@ -323,43 +226,8 @@ class MeanTask(PeopleTask):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the route that the estimator takes."""
-        mu = self._mu(epsilon)
-        first = first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu)
-        if first.name != "ball":
-            if first.name != "clip" and not self._leaves_the_range(first.name, users, epsilon):
-                return "clip", "the range is not much wider than the users."
-            return first.name, first.reason
-        routes = self._routes(users, epsilon, reserve=1.0)
-        if "core" in routes and core_is_worthwhile(routes["core"], ball=routes["ball"]):
-            return "core", "almost all users have most of the others nearby."
-        promised = routes.get("ball", math.inf) / _NOISE_FACTOR
-        if ball_is_worthwhile(promised, clipping=routes["clip"]):
-            return "ball", "a ball can shrink from the bound to where the users are."
-        return "drift", "every other route would need more users for this spread."
-
-    def _leaves_the_range(self, first: str, users: int, epsilon: float) -> bool:
-        """Whether the estimator would see that normal users are in a small part of the range."""
-        situation: dict[str, Any] = {
-            "users": users,
-            "dimension": self.dimension,
-            "epsilon": epsilon,
-        }
-        spread = max(self.deviation / self.half_width, 1e-6)
-        if is_tested(**situation):
-            inside = {
-                corner: math.erf(corner.width / math.sqrt(8.0) / spread)
-                for corner in corners(mu=self._mu(epsilon), **situation)
-            }
-            if all(share**self.dimension < corner.share for corner, share in inside.items()):
-                return False
-        elif is_paired(way=first, relation=self.relation, **situation):
-            return spread <= NEAR[first].width
-        if first != "interval":
-            return True
-        costs = search_costs(spread=_TYPICAL * spread, **situation)
-        paid = costs.spread + costs.after_spread + present_cost(users=users, epsilon=epsilon)
-        reach = interval_radius(_TYPICAL * spread, dimension=self.dimension)
-        return reach < WORTHWHILE * cube_gain(self.dimension) * (1.0 - paid / epsilon)
+        way, _ = self._expected(users, epsilon)
+        return way, _REASONS[way]
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Theorem 2 (one dimension: Theorem 1) of Levy et al. with its constants."""
