@@ -177,6 +177,12 @@ class TestCompiledBits:
         assert "a thousand" in moved_in_compiled(network, width=4, program=mixing)
 
 
+def test_fast_arithmetic_is_not_exact(monkeypatch):
+    assert jax_network().caveat is None
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    assert "fast arithmetic" in jax_network().caveat
+
+
 class TestGradients:
     @pytest.mark.parametrize("name", NETWORKS)
     @pytest.mark.parametrize("head", ["classes", "number"])

@@ -7,6 +7,7 @@ holds is no operand of another place's arithmetic.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -29,6 +30,7 @@ _GPU = (
     "The gradients were computed on a device that does not promise the same bits for the same "
     "place of a batch ({platform})."
 )
+_FAST = "XLA was asked for fast arithmetic, which the proof of the clip does not cover (XLA_FLAGS)."
 
 
 class JaxNetwork(Network):
@@ -78,6 +80,8 @@ class JaxNetwork(Network):
         self.initial = np.concatenate(trained)
         platform = jax.default_backend()
         self.caveat = None if platform == "cpu" else _GPU.format(platform=platform)
+        if "fast_math=true" in os.environ.get("XLA_FLAGS", ""):
+            self.caveat = _FAST
 
     @classmethod
     def of(
