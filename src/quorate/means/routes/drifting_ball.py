@@ -112,7 +112,7 @@ def expected_error(
     :class:`DriftingBall`, with the noise that each of them will have.
 
     >>> known = {"dimension": 2, "mu": 0.24, "reach": 1.0, "spread": 0.001}
-    >>> expected_error(users=1000, **known) < 0.001 * 0.05 < 0.1 < expected_error(users=50, **known)
+    >>> expected_error(users=1000, **known) < 0.00005 < 0.05 < expected_error(users=50, **known)
     True
     """
     signal, root = users * mu / diameter, math.sqrt(dimension)

@@ -57,7 +57,7 @@ def widths() -> tuple[float, ...]:
     """Return widths of ever smaller windows, in half-widths of the range.
 
     >>> [round(width, 3) for width in widths()[:3]], len(widths())
-    ([0.5, 0.125, 0.031], 8)
+    ([0.5, 0.25, 0.125], 16)
     """
     count = math.floor(math.log(WIDEST / POINT) / math.log(_FINER))
     return tuple(WIDEST * _FINER**-i for i in range(count))
