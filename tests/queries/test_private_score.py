@@ -208,7 +208,9 @@ class TestFolds:
                 return super().fit(X)
 
             def predict(self, X):
-                tested.append(X[0, 0])
+                # The core tries a score on made-up users first, none of whom is of a whole age.
+                if X[0, 0] == round(X[0, 0]):
+                    tested.append(X[0, 0])
                 return super().predict(X)
 
         ages = np.arange(90.0)
