@@ -99,6 +99,17 @@ def test_it_is_refused_before_any_record_is_read():
         People(unread, Relation.REPLACE).total(Cheat(), Grid(Cheat.bound, step=1.0))
 
 
+def test_vectors_that_are_kept_are_tried_as_well():
+    """What is kept is asked for as rows of its own, which look at nobody."""
+
+    def ranks(users):
+        return np.argsort(np.argsort(users.user_means()[:, 0]))[:, np.newaxis].astype(float)
+
+    people = People(UserData([[1.0], [2.0]], offsets=[0, 1, 2]), Relation.REPLACE)
+    with pytest.raises(SealedError, match="when other users are there"):
+        people.keeping(ranks, dimension=1)
+
+
 def test_a_function_that_nobody_can_try_passes():
     def fussy(users):
         raise ValueError(str(np.asarray(users.X)))

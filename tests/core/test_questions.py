@@ -394,6 +394,79 @@ def test_duels_along_a_line_need_a_public_number_of_users(verdict):
         People(users(*HELD), Relation.REPLACE).walk(View()).duels(verdict, most_pieces=5)
 
 
+@dataclass(frozen=True)
+class FromTheStart(View):
+    """Up by one at the first point for the first user, and at the second one for the others."""
+
+    size: int = 3
+
+    def __call__(self, users):
+        early = users.X[:, 0] == 0.0
+        user = np.argsort(~early, kind="stable").astype(np.int64)
+        places = np.where(early[user], 0, 1).astype(np.uint64)
+        count = np.zeros(users.n_users, np.int64)
+        return Seen(Line(3, places, user, count + 1, count))
+
+
+@dataclass(frozen=True)
+class Seen:
+    events: Line
+
+
+@pytest.mark.parametrize("verdict", [BySign(2, 1), ByDifference(2)])
+def test_steps_at_the_first_point_make_no_opponent(verdict):
+    """Nobody has the counts from before the first point: a duel with them moves by all users."""
+    others = [(1.0,)] * 9
+    one, other = (
+        opened_of(
+            People(users((first,), *others), Relation.REPLACE)
+            .walk(FromTheStart())
+            .duels(verdict, most_pieces=99)
+        )
+        for first in (0.0, 1.0)
+    )
+    assert max(abs(one - other)) <= verdict.sensitivity(Relation.REPLACE)
+
+
+@pytest.mark.parametrize("verdict", [BySign(2**28, 1), ByDifference(2**28)])
+def test_duels_do_not_wrap_around(verdict):
+    """Sixteen times 2^28 are more than 32 bits hold."""
+    limit = verdict.highest
+
+    def far(users):
+        yield np.tile([0, limit], (users.n_users, 1))
+
+    many = People(users(*[(0.0,)] * 16), Relation.REPLACE)
+    lost = opened_of(many.duels(far, 2, verdict)).tolist()
+    assert lost[1] - lost[0] == 2 * 16 * (limit - verdict.lowest)
+
+    @dataclass(frozen=True)
+    class Far(View):
+        size: int = 2
+
+        def __call__(self, users):
+            none = np.zeros(users.n_users, np.int64)
+            place, user = np.ones(users.n_users, np.uint64), np.arange(users.n_users)
+            return Seen(Line(2, place, user, none + limit, none))
+
+    assert opened_of(many.walk(Far()).duels(verdict, most_pieces=99)).tolist() == lost
+
+
+@pytest.mark.parametrize("verdict", [partial(BySign, 2**30), partial(ByDifference)])
+def test_verdicts_that_64_bits_do_not_add_up_are_refused(verdict):
+    with pytest.raises(ParameterError, match="apart"):
+        verdict(2**30)
+
+
+def test_what_users_say_along_a_line_is_added_up_exactly():
+    """2^53 + 1 is no float."""
+    user, nothing = np.arange(2), np.zeros(2, np.int64)
+    heights = Heights.of(Line(2, np.ones(2, np.uint64), user, user, nothing))
+    assert heights.added_up(nothing, np.array([2**53, 1])).tolist() == [0, 2**53 + 1]
+    with pytest.raises(ParameterError, match="limits"):
+        People(users(*HELD), Relation.REPLACE).walk(View()).scores(Counted(0, 2**31 + 1))
+
+
 def most_held(users):
     """Vote for one's own number of records; nobody votes who holds none."""
     counts = users.record_counts()

@@ -125,6 +125,16 @@ def test_an_operation_moves_as_its_seal_says(name):
             assert len(gone) == 1 or max(gone) - min(gone) <= one.moves.spread
 
 
+def test_a_cut_holds_one_coordinate_while_another_moves():
+    """Who is added says 2 and 1; cut, the scores say 0 and 1, or 0 and 2 the other way round."""
+    moves = Moves.of_judgements(1, 2, coordinates=2, relation=Relation.ADD_REMOVE)
+    one, other = (
+        seal(np.array(each), moves, Relation.ADD_REMOVE).clip(0, 10) for each in ([10, 5], [11, 7])
+    )
+    change = opened(other) - opened(one)
+    assert moves.spread < max(change) - min(change) <= one.moves.spread
+
+
 def test_the_check_sees_a_square_which_is_not_stable():
     pair = [seal(np.array([n]), Moves(1, 1, 1, 1), Relation.REPLACE) for n in (5, 6)]
     squares = [opened(each) ** 2 for each in pair]
@@ -167,6 +177,13 @@ class TestRows:
         assert numbers_of(held.present().map(np.int64).tally(2)).tolist() == [1, 2]
         grid = Grid(Interval(0.0, 4.0, centre=0.0), step=1.0)
         assert numbers_of(held.total(grid)).tolist() == [6]
+
+    def test_a_row_of_several_numbers_counts_once_or_not_at_all(self):
+        several = seal_rows(np.zeros((2, 3)), Relation.REPLACE)
+        for count in (lambda: several.tally(4), lambda: several.counts([0.0])):
+            with pytest.raises(ParameterError, match="one number a row"):
+                count()
+        assert numbers_of(several.column(0).tally(4)).tolist() == [2, 0, 0, 0]
 
     def test_a_function_sees_rows_and_returns_rows(self):
         assert rows_of(rows([1.0, 4.0]).map(np.sqrt)).tolist() == [1.0, 2.0]

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quorate import Ledger, NeuralClassifier, NeuralRegressor
+from quorate import Ledger, NeuralClassifier, NeuralRegressor, UserData
 from quorate.accounting.account import Account
 from quorate.exceptions import BudgetExceededError, CheckpointError, ParameterError
 from quorate.guarantees import Gaussian, Relation
@@ -324,6 +324,9 @@ class TestOnce:
                 fit(tmp_path / "training", **changed)
         with pytest.raises(CheckpointError, match="other people"):
             model(tmp_path / "training").fit(X[:80], Y[:80], users=PEOPLE[:80])
+        days = UserData.from_arrays(X, Y, users=PEOPLE, unit="person x day")
+        with pytest.raises(CheckpointError, match="other people"):
+            model(tmp_path / "training").fit(days)
         (tmp_path / "nonsense").write_bytes(b"not a database, but long enough" * 40)
         with pytest.raises(CheckpointError, match="could not be read"):
             fit(tmp_path / "nonsense")

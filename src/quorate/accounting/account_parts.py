@@ -44,6 +44,7 @@ Number = TypeVar("Number", int, Fraction)
 
 __all__ = [
     "GroupAccount",
+    "OwnRowsAccount",
     "SampleAccount",
     "SharedAccount",
     "close",
@@ -156,6 +157,17 @@ class SampleAccount(Account):
         self._drawn[event] += 1
         if self._parent is not None:
             self._parent._write(Subsampled(event, self.rate), (None, None, Fraction(0)))
+
+
+class OwnRowsAccount(Account):
+    """The account of some rows, which opens nothing about anybody else.
+
+    >>> OwnRowsAccount.for_event(Pure(0.5)).left
+    Fraction(1, 2)
+    """
+
+    def _check_people(self, sealed: Any) -> None:
+        _refuse_others(sealed, self)
 
 
 class GroupAccount(Account):

@@ -185,6 +185,15 @@ class Moves:
             coordinates * self.spread, coordinates * self.spread**2, self.spread, self.spread
         )
 
+    def cut(self) -> Moves:
+        """Return the moves of the vector after each coordinate was cut to limits of its own.
+
+        >>> Moves.of_judgements(1, 2, coordinates=9, relation=Relation.ADD_REMOVE).cut().spread
+        2
+        """
+        spread = max(self.spread, self.largest)
+        return Moves(self.l1, self.l2_squared, self.largest, spread, self.rising)
+
     def of_some(self, coordinates: int) -> Moves:
         """Return the moves of this many of the coordinates, whichever they are.
 

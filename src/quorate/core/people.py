@@ -167,6 +167,7 @@ class People:
         crowd = self.__crowd
         if not isinstance(crowd, UserData) or crowd.n_users * dimension > _KEPT:
             return self, vectors
+        refuse_company(vectors, _Rows(vectors), crowd.nobody())
         with forgetting(vectors):
             found = call_quietly(lambda: _in_batches(crowd, vectors, dimension))
         if found is None or found.shape != (crowd.n_users, dimension):

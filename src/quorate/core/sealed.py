@@ -245,8 +245,8 @@ class Sealed(Closed):
         return self._with(joined, self.moves.beside(other.moves))
 
     def clip(self, low: int, high: int) -> Sealed:
-        """Cut each coordinate to public limits, which brings no two of them further apart."""
-        return self._with(np.clip(self.__numbers, low, high), self.moves)
+        """Cut each coordinate to public limits: one that is cut may stay where another moves."""
+        return self._with(np.clip(self.__numbers, low, high), self.moves.cut())
 
     # For the core.
 
@@ -373,11 +373,11 @@ class SealedRows(Closed):
         from quorate.users.crowd import counts_up_to
 
         public = np.asarray(thresholds, dtype=np.float64)
-        return self._sealed(counts_up_to(self.__rows, public), Moves.of_counts(public.size))
+        return self._sealed(counts_up_to(self._numbers, public), Moves.of_counts(public.size))
 
     def tally(self, size: int) -> Sealed:
         """Count the rows that hold 0, 1, ... below ``size``; others are in no cell."""
-        rows = self.__rows
+        rows = self._numbers
         inside = rows[(rows >= 0) & (rows < size)].astype(np.int64)
         return self._sealed(np.bincount(inside, minlength=size), Moves.of_tally(self._one_row))
 
@@ -385,6 +385,13 @@ class SealedRows(Closed):
         """Add up the rows, clipped and rounded by ``grid``."""
         moves = GridMoves(grid, self._one_row)
         return Sealed(_KEY, grid.encode_sum(self.__rows), moves, self.relation, self.among)
+
+    @property
+    def _numbers(self) -> NDArray[Any]:
+        """The rows, of one number each: several would count several times."""
+        if self.__rows.ndim != 1:
+            raise ParameterError("Expected one number a row, got several: ask for a column.")
+        return self.__rows
 
     @property
     def _one_row(self) -> Relation:

@@ -367,5 +367,5 @@ def open_training(
 def _facts(people: People, start: Vector) -> str:
     """Return a word for the weights at the start and the public facts about people."""
     known = people.n_users if people.relation is Relation.REPLACE else None
-    told = repr((known, people.n_features, start.size)).encode()
+    told = repr((known, people.unit, people.n_features, start.size)).encode()
     return hashlib.sha256(told + start.tobytes()).hexdigest()

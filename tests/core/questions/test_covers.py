@@ -69,6 +69,12 @@ def test_rows_that_are_no_numbers_of_shares_count_as_well():
     assert users_in_the_way(np.zeros((1, K)), 0.5) == 0
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_warning_tells_of_large_values():
+    rows = np.array([[1e308], [-1e308], [np.inf], [np.inf], [np.nan]])
+    assert users_in_the_way(rows, 1.0) == 2
+
+
 @pytest.mark.parametrize("kinds", [2, 3])
 def test_people_of_several_kinds_are_all_in_the_way(kinds):
     rows = np.eye(K)[np.arange(60) % kinds]

@@ -82,6 +82,9 @@ class TestCounting:
 
     def test_nobody_gives_zeros(self):
         assert not count_defeats(np.zeros((0, 3), dtype=np.int32)).any()
+        # Bytes have no sign: whoever else is there, -1 is less than 0.
+        for other in ([0, 0], [300, 300]):
+            assert count_defeats(np.array([[-1, 0], other])).tolist() == [[0, 0], [1, 0]]
 
 
 @pytest.mark.claim("F5: Theorem 37")

@@ -10,9 +10,12 @@ import pytest
 
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.account import Account, noise_for
+from quorate.accounting.account_parts import disjoint_groups
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
-from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
-from quorate.guarantees import Approximate, Gaussian, Pure
+from quorate.core.by_hand import rows_by_hand
+from quorate.core.sealed import seal_rows
+from quorate.exceptions import NumericalFailure, ParameterError, SchemaError, SealedError
+from quorate.guarantees import Approximate, Gaussian, Pure, Relation
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism, draw_without_replacement
 from quorate.noise import SecureNoise
@@ -103,6 +106,27 @@ def test_delta_shrinks_with_the_rate_and_the_account_pays():
     account = Account.open(epsilon=1.0, delta=1e-3, reserve=1e-3)
     release_by_hand(mechanism, np.zeros(10, dtype=np.int64), account=account)
     assert account.event == mechanism.event
+
+
+def test_its_budget_opens_the_sample_only():
+    """What the sample may spend is more than is charged: it must not buy what all users say."""
+    bits = rows_by_hand([0, 1, 1])
+
+    def cheat(rows, account):
+        return answer(bits, account)
+
+    mechanism = SubsampledMechanism(run=cheat, inner=Pure(1.0), sample=1, population=3)
+    with pytest.raises(SealedError, match="about others"):
+        mechanism.release(bits)
+
+
+def test_a_group_pays_for_its_own_rows_only():
+    first, second = disjoint_groups(Account.open(epsilon=1.0), 2)
+    bits = seal_rows(np.array([0, 1, 1]), Relation.REPLACE, among=first)
+    mechanism = SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=3)
+    with pytest.raises(SealedError, match="about others"):
+        mechanism.release(bits, account=second)
+    assert mechanism.release(bits, account=first) in (0, 1)
 
 
 def test_refusals():

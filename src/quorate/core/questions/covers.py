@@ -56,7 +56,8 @@ def users_in_the_way(rows: SealedRows, reach: float) -> Sealed:
 def _cover(rows: NDArray[Any], reach: float) -> int:
     apart = np.zeros((len(rows), len(rows)), dtype=np.bool_)
     for place in range(len(rows) - 1):
-        apart[place, place + 1 :] = row_lengths(rows[place + 1 :] - rows[place], 1) > reach
+        with np.errstate(all="ignore"):  # a word about an overflow would tell of a value
+            apart[place, place + 1 :] = row_lengths(rows[place + 1 :] - rows[place], 1) > reach
     if not apart.any():
         return 0
     return half_integral_cover(apart | apart.T).value

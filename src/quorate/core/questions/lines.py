@@ -24,6 +24,7 @@ from quorate.core.questions.pairs import Verdict, refuse_unproved, worst_duels
 from quorate.core.questions.scores import bounded
 from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, seal, seal_rows
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
+from quorate.grid import SUM_LIMIT
 from quorate.guarantees import Relation
 from quorate.users.crowd import Crowd, call_quietly
 from quorate.users.data import UserData
@@ -36,6 +37,11 @@ __all__ = ["Heights", "SealedLine", "Steps", "ViewOf", "Walk", "opened_line", "w
 
 Integers = NDArray[np.int64]
 Places = NDArray[np.uint64]
+
+# Sums of floats are exact up to here.
+_EXACT = 2**53
+# Sums of 2^31 such numbers fit into 62 bits.
+_FURTHEST = SUM_LIMIT >> 31
 
 
 class Steps(Protocol):
@@ -131,7 +137,12 @@ class Heights:
         np.subtract(after[1:], after[:-1], out=changes[1:])
         changes[self.first] = after[self.first] - initial[self.user[self.first]]
         moving = np.flatnonzero(changes)
-        moved = np.bincount(self.piece[moving], weights=changes[moving], minlength=len(self.starts))
+        piece, changes = self.piece[moving], changes[moving]
+        if len(moving) * int(np.abs(changes).max(initial=0)) < _EXACT:
+            moved = np.bincount(piece, weights=changes, minlength=len(self.starts))
+        else:
+            moved = np.zeros(len(self.starts), np.int64)
+            np.add.at(moved, piece, changes)
         return np.int64(initial.sum()) + np.cumsum(moved).astype(np.int64)
 
     def cut(self, steps: int) -> Heights:
@@ -193,6 +204,8 @@ class Walk(Closed):
 
     def scores(self, spoken: SpokenAlong) -> SealedLine:
         """Add up what users say, cut to a public range, at every point of the line."""
+        if max(-spoken.low, spoken.high) > _FURTHEST:
+            raise ParameterError("Expected limits from -2^31 to 2^31 of what users say on a line.")
         people = self.__people
         with forgetting(spoken, self.view):
             if self.__here is not None:
@@ -421,7 +434,9 @@ def _rows_of_part(
 def _duels(heights: Heights, verdict: Verdict) -> tuple[Places, Integers]:
     """Return where pieces begin, and twice the worst duel of each."""
     starts = heights.starts
-    corners = np.zeros((len(starts), len(starts)), dtype=np.int32)
+    furthest = heights.n_users * max(verdict.highest, -verdict.lowest)
+    kind = np.int32 if furthest < 2**31 else np.int64  # sums on the way may wrap around
+    corners = np.zeros((len(starts), len(starts)), dtype=kind)
     ends = np.cumsum(np.bincount(heights.user, minlength=heights.n_users))
     for user, stop in enumerate(ends):
         own = slice(ends[user - 1] if user else 0, stop)
@@ -431,8 +446,10 @@ def _duels(heights: Heights, verdict: Verdict) -> tuple[Places, Integers]:
         errors = np.r_[heights.initial[user], errors[last]]
         duels = verdict.judge(errors[:, np.newaxis], errors[np.newaxis, :])
         jumps = np.diff(np.diff(duels, axis=0, prepend=0), axis=1, prepend=0)
-        corners[np.ix_(place, place)] += jumps.astype(np.int32)
+        corners[np.ix_(place, place)] += jumps.astype(kind)
     np.cumsum(corners, axis=0, out=corners)
     np.cumsum(corners, axis=1, out=corners)
+    if len(starts) > 1 and starts[1] == 0:  # no point has counts that change at the first one
+        starts, corners = starts[1:], corners[1:, 1:]
     alone = np.diff(starts, append=np.uint64(heights.size)) == 1
     return starts, worst_duels(corners, alone, verdict, n_users=heights.n_users)

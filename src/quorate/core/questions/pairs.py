@@ -41,6 +41,8 @@ Blocks = Callable[[UserData], Iterable[NDArray[np.integer]]]
 
 # Users whose duels are added up in bytes before they move on to wider integers.
 _BYTE_USERS = 255
+# Twice the duels of 2^31 users with such limits fit into 62 bits.
+_WIDEST = 2**30
 
 
 class Verdict(ABC):
@@ -63,6 +65,13 @@ class Verdict(ABC):
     @abstractmethod
     def tally(self, mistakes: NDArray[np.integer]) -> Integers:
         """Add up some users' duels, every candidate (rows) against every other (columns)."""
+
+    def __post_init__(self) -> None:
+        if self.highest - self.lowest > _WIDEST:
+            raise ParameterError(
+                f"Expected what users say in a duel to be at most 2^30 apart, got from "
+                f"{self.lowest} to {self.highest}."
+            )
 
     def sensitivity(self, relation: Relation) -> int:
         """Return how far one user moves a loss: see the top of this file."""
@@ -103,8 +112,8 @@ class BySign(Verdict):
 
     def tally(self, mistakes: NDArray[np.integer]) -> Integers:
         """Add up some users' duels, every candidate (rows) against every other (columns)."""
-        defeats = count_defeats(mistakes)
-        return (self.loss * defeats - self.gain * defeats.T).astype(np.int64)
+        defeats = count_defeats(mistakes).astype(np.int64)
+        return np.asarray(self.loss * defeats - self.gain * defeats.T)
 
 
 @dataclass(frozen=True)
@@ -175,7 +184,7 @@ def count_defeats(mistakes: NDArray[np.integer]) -> NDArray[np.int32]:
 def _narrow(mistakes: NDArray[np.integer]) -> NDArray[np.integer]:
     """Return integers of few bits with the same order inside every row."""
     highest = mistakes.max(initial=0)
-    if highest < 2**15:
+    if highest < 2**15 and mistakes.min(initial=0) >= 0:
         return mistakes.astype(np.uint8 if highest < 2**8 else np.int16)
     ranks = np.empty(mistakes.shape, dtype=np.int16)
     for row, errors in enumerate(mistakes):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account, noise_for
+from quorate.accounting.account_parts import OwnRowsAccount
 from quorate.accounting.sampling import amplified_epsilon
 from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows, seal_rows
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
@@ -152,10 +153,13 @@ class SubsampledMechanism:
         whole = opened_rows(rows)
         if len(whole) != self.population:
             raise SchemaError(f"Expected one row for each of {self.population} users.")
-        noise = noise_for(Account.of_release(account, self), self.event)
+        paying = Account.of_release(account, self)
+        paying.check_seal(rows)
+        noise = noise_for(paying, self.event)
         chosen = draw_without_replacement(noise, self.population, self.sample)
-        inside = Account.for_event(self.inner, relation=self.relation, noise=noise)
-        found = call_quietly(lambda: self._outcome(seal_rows(whole[chosen], self.relation), inside))
+        inside = OwnRowsAccount.for_event(self.inner, relation=self.relation, noise=noise)
+        drawn = seal_rows(whole[chosen], self.relation, among=inside)
+        found = call_quietly(lambda: self._outcome(drawn, inside))
         if found is None:
             raise SchemaError(
                 "run raised an exception on its sample; its text is withheld because it may quote "
