@@ -38,6 +38,7 @@ __all__ = [
     "choose_grid",
     "fitting_grid",
     "looks_needed",
+    "pay_again",
     "public_size",
 ]
 
@@ -257,6 +258,17 @@ class GaussianSum(NoisySum, GaussianMechanism):
 
     def _add_noise(self, sums: Sealed, account: Account) -> NDArray[np.int64]:
         return account.gaussian(sums, sigma=self.sigma)
+
+
+def pay_again(account: Account, multiplier: float) -> None:
+    """Write down a Gaussian release that an earlier process drew, or may have; draw nothing.
+
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> pay_again(account, 20.0)
+    >>> account.event
+    Gaussian(noise_multiplier=20.0)
+    """
+    account.pay(Gaussian(multiplier))
 
 
 def looks_needed(candidates: int) -> int:

@@ -33,7 +33,7 @@ from quorate.core.placed import Places
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Gaussian, Nothing, Relation
 from quorate.means.spread_belief import SpreadBelief
-from quorate.mechanisms.sums import GaussianSum, choose_grid
+from quorate.mechanisms.sums import GaussianSum, choose_grid, pay_again
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.optimization.descent import Optimizer, OptimizerState, follow
 from quorate.models.optimization.gradients import TraceStep
@@ -260,9 +260,9 @@ def _pay_again(claims: Mapping[int, float], account: Account, sample: UserSample
     """
     for step, multiplier in claims.items():
         if sample is None or step == _COUNT:
-            account.pay(Gaussian(multiplier))
+            pay_again(account, multiplier)
         else:
-            sample.draw(account).pay(Gaussian(multiplier))
+            pay_again(sample.draw(account), multiplier)
 
 
 def _counted(

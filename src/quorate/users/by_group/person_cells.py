@@ -35,7 +35,6 @@ __all__ = [
     "ValueColumn",
     "cells_of",
     "holders_of",
-    "totals_by_group",
 ]
 
 Floats = NDArray[np.float64]
@@ -317,20 +316,6 @@ def holders_of(cells: Cells, people: Crowd) -> UserData:
     found = ordered_users(cells.X, None, cells.starts, people.keys(), people.unit, None)
     _SEEN_LAST[found] = cells
     return found
-
-
-def totals_by_group(groups: Integers, steps: Floats, size: int) -> Integers:
-    """Return the exact sum of whole steps in each group, by whichever way is quicker.
-
-    >>> totals_by_group(np.array([0, 2, 0]), np.array([5.0, -1.0, 2.0**60]), 3).tolist()
-    [1152921504606846981, 0, -1]
-    """
-    largest = max(-float(steps.min(initial=0.0)), float(steps.max(initial=0.0)))
-    if len(steps) * largest < _EXACT:
-        return np.bincount(groups, weights=steps, minlength=size).astype(np.int64)
-    totals = np.zeros(size, dtype=np.int64)
-    np.add.at(totals, groups, steps.astype(np.int64))
-    return totals
 
 
 @dataclass(frozen=True, eq=False)
