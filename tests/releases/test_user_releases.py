@@ -169,7 +169,7 @@ class TestMean:
         statistic = UserMeans(Ball(1.0, dimension=3))
         replaced, added = (
             bounded_mean(
-                people(),
+                People(people(), relation),
                 statistic,
                 multiplier=3.0,
                 account=gaussian_account(1 / 3, relation),
@@ -236,7 +236,8 @@ class TestOnce:
                 run = started(people(500))
                 found.append(self.released(*run.once(counted, dimension=3)))
         assert found[0] == found[1]
-        assert ASKED == [500] * 3
+        # Beside a few made-up users, on whom it is tried.
+        assert [n for n in ASKED if n > 3] == [500] * 3
 
     def test_many_records_are_asked_a_few_at_a_time(self, monkeypatch):
         run = started(people(500))

@@ -195,6 +195,7 @@ class People:
         :class:`~quorate.core.bounds.blocks.Blocks`, whose moves these are.
         """
         work = AddedCells(cells, grid)
+        grid.check_sum(self.size_bound)
         refuse_company(cells, work, self.__crowd.nobody(), added=True)
         with forgetting(cells):
             found = self.__crowd.add_up(work, whole=True)

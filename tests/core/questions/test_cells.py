@@ -9,7 +9,7 @@ from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.lengths import Lengths
 from quorate.core.people import People
 from quorate.core.questions import cells as module
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.grid import Box, Grid
 from quorate.guarantees import Relation
 from quorate.users import UserData
@@ -85,6 +85,15 @@ def test_a_group_that_is_said_twice_is_one_cell():
         np.ones((1, 6)), np.zeros(6, int), 1, bound=grid(2).bound.parts[0], step=2.0**-20
     )
     assert broken(np.r_[apart.sum(), np.zeros(5)], found.moves)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_sums_that_might_wrap_around_are_refused(relation):
+    """A thousand times 2^52 steps are more than 62 bits hold."""
+    fine = Grid(Blocks((Lengths(1.0, GROUPS),)), step=2.0**-52)
+    people = People(crowd(*[[(0, 1.0, 1.0)]] * 1024), relation)
+    with pytest.raises(GridOverflowError, match="can exceed"):
+        people.cell_totals(held, fine)
 
 
 def test_a_twin_that_bounds_each_group_by_itself_is_caught(monkeypatch):
