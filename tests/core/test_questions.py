@@ -467,6 +467,26 @@ def test_what_users_say_along_a_line_is_added_up_exactly():
         People(users(*HELD), Relation.REPLACE).walk(View()).scores(Counted(0, 2**31 + 1))
 
 
+def number_or_text(users):
+    """Return a list of keys, in which large numbers are spelled."""
+    return [int(x) if x < 5.0 else "many" for x in users.X[:, 0]]
+
+
+def number_or_text_in_parts(users):
+    return np.array(number_or_text(users))
+
+
+@pytest.mark.parametrize(("choice", "parts"), [(number_or_text, 1), (number_or_text_in_parts, 3)])
+def test_a_text_of_one_user_makes_no_text_of_another_ones_number(choice, parts, monkeypatch):
+    def in_parts(data, work):
+        return [work(part) for part in data.batches(users=data.n_users // parts)]
+
+    monkeypatch.setattr(UserData, "map", in_parts)
+    people = People(users((1.0,), (1.0,), (9.0,)), Relation.REPLACE)
+    votes = opened_votes(people.ballots(choice).votes())
+    assert votes == {1: 2, "many": 1}
+
+
 def most_held(users):
     """Vote for one's own number of records; nobody votes who holds none."""
     counts = users.record_counts()

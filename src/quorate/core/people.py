@@ -271,9 +271,9 @@ class People:
 
     def ballots(self, choice: Callable[[UserData], NDArray[Any]]) -> Ballots:
         """Return one key of each user, in the order of the users' own keys."""
-        cast = np.concatenate(self.__crowd.map(VotesOf(choice)))
-        cast = cast[np.argsort(self.__crowd.keys(), kind="stable")]
-        return ballots_of(cast, self.relation, self.among)
+        cast = self.__crowd.map(VotesOf(choice))
+        order = np.argsort(self.__crowd.keys(), kind="stable")
+        return ballots_of(cast, order, self.relation, self.among)
 
     def each(self, values: PerUser) -> SealedRows:
         """Return one number, or one row of them, for each user."""

@@ -108,15 +108,33 @@ class VotesOf:
 
     def __call__(self, part: UserData) -> NDArray[Any]:
         """Return one key a user."""
-        found = call_quietly(lambda: np.asarray(self.choice(part)))
+        found = call_quietly(lambda: _kept_apart(self.choice(part)))
         if found is None or found.shape != (part.n_users,):
             raise SchemaError("Expected one key a user; what was found is withheld.")
         return found
 
 
-def ballots_of(keys: NDArray[Any], relation: Relation, among: object | None) -> Ballots:
-    """Seal one key a user."""
-    return Ballots(_KEY, keys, relation, among)
+def ballots_of(
+    cast: list[NDArray[Any]], order: NDArray[np.intp], relation: Relation, among: object | None
+) -> Ballots:
+    """Seal one key a user, said in several parts."""
+    if len({part.dtype.kind for part in cast}) > 1:
+        cast = [part.astype(object) for part in cast]
+    return Ballots(_KEY, np.concatenate(cast)[order], relation, among)
+
+
+def _kept_apart(keys: Any) -> NDArray[Any]:
+    """Return a list as it is: as an array, one user's text would make texts of all numbers.
+
+    >>> _kept_apart([5, "a"])
+    array([5, 'a'], dtype=object)
+    """
+    if isinstance(keys, np.ndarray):
+        return keys
+    found = np.empty(len(keys), dtype=object)
+    for place, key in enumerate(keys):
+        found[place] = key
+    return found
 
 
 def opened_ballots(ballots: Ballots) -> NDArray[Any]:
