@@ -125,3 +125,12 @@ def test_the_rounding_of_a_product_over_several_users_is_no_company():
         return rows + (users.n_users - 1) * 2.0**-24 * rows
 
     refuse_company(rounded, rounded, NOBODY)
+
+
+def test_an_infinite_answer_hides_no_company():
+    def far(users):
+        ranks = np.argsort(users.user_means()[:, 0])
+        return np.where(users.record_counts() == 1, np.inf, ranks)
+
+    with pytest.raises(SealedError):
+        refuse_company(far, far, NOBODY)

@@ -131,7 +131,7 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Whether two tables are equal up to the rounding of 32-bit programs."""
     if one.shape != other.shape:
         return False
-    reach = np.nan_to_num(np.abs(other)).max(initial=0) * _ROUNDING
+    reach = np.abs(other[np.isfinite(other)]).max(initial=0) * _ROUNDING
     return np.allclose(one, other, rtol=0.0, atol=reach, equal_nan=True)
 
 
