@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from quorate.auditing.replay import replay
 from quorate.concepts import Conjunctions, Thresholds
+from quorate.core.by_hand import rows_by_hand
 from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.learners import (
@@ -124,7 +125,7 @@ COUNTS = re.compile("77[78]")
 MESSAGES = {
     "a grid": lambda rows: Grid(Ball(1.0, dimension=3), 0.5).encode(rows),
     "limits of quantiles": lambda rows: PrivateQuantile(domain=(0, 9), epsilon=1.0).release_between(
-        np.zeros(len(rows), int), np.zeros(len(rows) + 1, int)
+        rows_by_hand(np.zeros(len(rows), int)), rows_by_hand(np.zeros(len(rows) + 1, int))
     ),
     "data as a box": lambda rows: Box(rows[:, 0] + 1.0, rows[:, 0]),
     "data as a matrix of limits": lambda rows: Box(rows, rows + 1.0),

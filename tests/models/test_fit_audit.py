@@ -21,7 +21,7 @@ from quorate.models.coordinates import geometry, one_round
 from quorate.models.optimization import gradients
 from quorate.releases.user_releases import BoundedVectors, ReleasedMean, UserReleases
 from quorate.users import UserData
-from sealing import numbers_of, rows_of
+from sealing import numbers_of, rows_of, sealed_for
 
 # One feature, three users, one record each: a small gradient, a large one, one beyond any radius.
 RECORDS = ((1.0, 1.0), (1.0, -2.0), (8.0, -8.0))
@@ -135,7 +135,8 @@ def broken_mean(run, mechanism, vectors, grid):
     """Contributions on one grid, noise for another."""
     # The seal says what the grid proves; the twin breaks it and believes the mechanism instead.
     totals = numbers_of(run.data.total(BoundedVectors(vectors, grid.bound), grid))
-    total = mechanism.release(totals, count=0.0, account=run.account)
+    believed = sealed_for(mechanism, totals)
+    total = mechanism.release(believed, count=0.0, account=run.account)
     return ReleasedMean(total / run.n_users, mechanism.standard_error / run.n_users)
 
 

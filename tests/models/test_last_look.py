@@ -37,7 +37,7 @@ def asked(data, relation=Relation.REPLACE, shown=1.0, seed=1):
         run = start_run(data, gaussian_account(1.0, relation=relation))
         return LastLook(run).reach(
             PreconditionedLoss(SquaredLoss(), AS_THEY_ARE),
-            data,
+            run.data,
             constant=np.zeros(FEATURES + 1),
             model=MODEL,
             radius=1.0,
@@ -172,9 +172,10 @@ def test_no_value_is_told_of(loss, bad):
     size = loss.dimension(FEATURES)
     people = UserData(X, y, offsets=data.offsets)
     with use_noise(SeededNoise(2)):
-        reach = LastLook(start_run(people, gaussian_account(1.0))).reach(
+        run = start_run(people, gaussian_account(1.0))
+        reach = LastLook(run).reach(
             PreconditionedLoss(loss, AS_THEY_ARE),
-            people,
+            run.data,
             constant=np.zeros(size),
             model=np.linspace(-1.0, 1.0, size),
             radius=1.0,

@@ -110,7 +110,7 @@ class Calibration:
         >>> run = UserReleases.start(People(people, account.relation), account)
         >>> loss = PreconditionedLoss(LogisticLoss(), Geometry(np.zeros(1), np.ones(())))
         >>> kept = Calibration(run, np.array([0.9, 0.1]), 0.05)
-        >>> bool(abs(kept.misses(loss, people, np.zeros(2)).value[0] + 0.5) < 0.1)
+        >>> bool(abs(kept.misses(loss, run.data, np.zeros(2)).value[0] + 0.5) < 0.1)
         True
         """
         return bounded_mean(

@@ -156,7 +156,7 @@ class LastLook:
         >>> as_they_are = Geometry(centre=np.zeros(1), whitening=np.ones(()))
         >>> reach = LastLook(run).reach(
         ...     PreconditionedLoss(SquaredLoss(), as_they_are),
-        ...     people,
+        ...     run.data,
         ...     constant=np.zeros(2),
         ...     model=np.array([1.0, 0.0]),
         ...     radius=0.5,

@@ -92,12 +92,15 @@ class LearnerRepresentation(Representation):
     --------
     >>> from quorate.accounting.account import Account
     >>> from quorate.concepts import PointFunctions
+    >>> from quorate.core.by_hand import sealed_by_hand
+    >>> from quorate.core.moves import Moves
     >>> from quorate.mechanisms import ChooseBest
     >>> points = PointFunctions(16)
     >>> def run(noise):
     ...     account = Account.open(epsilon=1.0, noise=noise)
     ...     choice = ChooseBest(candidates=16, epsilon=1.0)
-    ...     return points.concept(choice.release(np.zeros(16, dtype=np.int64), account=account))
+    ...     losses = sealed_by_hand([0] * 16, Moves.of_counts(16))  # of people who err nowhere
+    ...     return points.concept(choice.release(losses, account=account))
     >>> outputs = LearnerRepresentation(run, epsilon=1.0, users=3)
     >>> outputs.size, outputs.holds
     (2100, True)

@@ -49,9 +49,10 @@ def test_scales_keep_their_error(delta):
 def test_covariances_keep_their_error():
     true = np.eye(D) * (0.5 + 0.5 / RECORDS)
     covariance = UserCovariance(1.0, delta=1e-6, bounds=40.0)
-    off = errors(covariance, lambda s: np.linalg.norm(s.covariance_ - true))
+    off = errors(covariance, lambda s: np.linalg.norm(s.covariance_ - true), runs=60)
     planned = CovarianceTask(dimension=D, bounds=40.0, records=RECORDS, delta=1e-6).error(N, 1.0)
-    assert np.mean(off <= planned) >= 0.9
+    # Of 60 runs a bound that holds in nine of ten misses this once in fourteen; seeds are fixed.
+    assert np.mean(off <= planned) >= 0.85
     assert planned < 4 * np.quantile(off, 0.9)
 
 
