@@ -126,9 +126,9 @@ def test_answer_and_count_draw_from_the_account_of_the_fit(tmp_path, relation, d
     assert result.readable is not None
     assert 0.9 <= bill.epsilon(delta) <= 1.0 + 1e-9  # rounding of this bill itself
     assert promise.epsilon == 1.0
-    # The promise names both, wherever they were drawn. With delta a pure look is paid beside Gaussian
-    # noise, for which the account takes more than the price of the whole chain: it has to fit a
-    # chain that is chosen on the way.
+    # The promise names both, wherever they were drawn. With delta a pure look is paid beside
+    # Gaussian noise, for which the account takes more than the price of the whole chain: it has to
+    # fit a chain that is chosen on the way.
     least = 0.94 if delta else 0.97
     assert least <= price(Composed(promise.events), delta=delta, relation=relation) <= 1.0
 
