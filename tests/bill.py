@@ -129,8 +129,6 @@ MOVES = {
     "NoisyTally": _one_vote,
     "NoisyCount": lambda _: 1.0,
     "NoisySearch": lambda _: float(_FINENESS),
-    "CoreTest": lambda _: 1.0,
-    "CoreMean": lambda mechanism: float(mechanism.sensitivity),
     "ChooseBest": _difference,
     "ChooseOrdered": _difference,
     "RoundQuantile": lambda mechanism: 2.0 * _rank(mechanism),

@@ -58,8 +58,6 @@ TRUSTED = {
     "mechanisms/wrappers/subsampled.py",
     # A stream of periods, whose bound is that of all periods together.
     "series/period.py",
-    # A test and a mean of users who are close to each other: one user moves everybody's friends.
-    "mechanisms/means/friendly_core.py",
 }
 CLOSED_OPERATIONS = {
     "accounting/account.py",

@@ -277,8 +277,6 @@ every_conversion = pytest.mark.parametrize(
 )
 # What releases something and is held to other tests, with the reason.
 ELSEWHERE = {
-    "CoreTest": "half of a mechanism: a promise comes from test and mean together",
-    "CoreMean": "the other half; see tests/mechanisms/means/test_friendly_core.py",
     "ItemToUser": "wraps a mechanism of the caller; see tests/conversion",
     "CertifiedItemToUser": "wraps a mechanism of the caller; see tests/conversion",
 }

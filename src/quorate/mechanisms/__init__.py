@@ -16,7 +16,6 @@
 * :mod:`quorate.mechanisms.gaussian`: price and promise of all that have Gaussian noise.
 * :mod:`quorate.mechanisms.search.private_compare`: whether a count exceeds its share of the users.
 * :mod:`quorate.mechanisms.search.rough_records`: how many records a typical user holds, roughly.
-* :mod:`quorate.mechanisms.means.friendly_core`: the mean of users who have most others nearby.
 * :mod:`quorate.mechanisms.means.private_range`: a short interval that holds the users' values.
 * :mod:`quorate.mechanisms.means.winsorized`: means inside such an interval.
 * :mod:`quorate.mechanisms.search.random_restarts`: the best of a secret number of noisy

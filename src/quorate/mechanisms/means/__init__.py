@@ -1,7 +1,6 @@
 """Means of users who lie close together: find where, then average there.
 
-``friendly_core`` users who have most others nearby (test and mean) · ``private_range`` a short
-interval around the users (U1) · ``winsorized`` means inside it (U2, U3).
+``private_range`` a short interval around the users (U1) · ``winsorized`` means inside it (U2, U3).
 """
 
 from __future__ import annotations
