@@ -487,7 +487,7 @@ ESTIMATORS = {
 
 # One of each family, and each kind of question: sums, counts, gathers, lines, tallies, integers.
 FAMILIES = [
-    "mean by a core",
+    "mean by a ball",
     "median",
     "minimisation",
     "cut-off by own best",
