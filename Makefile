@@ -30,7 +30,7 @@ slow: $(STAMP)
 	$(PYTEST) -m slow tests
 
 # Which lines no test runs, the refusals first: a `raise` that nobody has seen may say anything.
-# For one room: make coverage ROOM=files
+# For one room: make coverage ROOM=data/files
 coverage: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group tools
 	$(BIN)/python -m pytest -n 3 -q --cov --cov-report= $(if $(ROOM),tests/$(ROOM) src/quorate/$(ROOM))
@@ -48,7 +48,7 @@ check: lint types test slow
 bench: $(STAMP)
 	for script in benchmarks/*.py; do echo "== $$script" && $(BIN)/python $$script || exit 1; done
 
-# Break privacy in more than 150 ways, one at a time, and see that the tests notice. For one room:
+# Break privacy in more than a thousand ways, one at a time, and see that the tests notice. For one room:
 # make mutants ROOM=accounting
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py --jobs 2 $(if $(ROOM),--only $(ROOM))

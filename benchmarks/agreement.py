@@ -18,16 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.concepts import Conjunctions, FiniteTable, Parities, Thresholds
-from quorate.concepts.boolean.booleans import all_patterns
-from quorate.guarantees import Relation
+from quorate.core.by_hand import votes_by_hand
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.public_randomness import SharedSeed
+from quorate.core.users import UserData
 from quorate.learners import ConceptLearner
+from quorate.learners.concepts import Conjunctions, FiniteTable, Parities, Thresholds
+from quorate.learners.concepts.boolean.booleans import all_patterns
 from quorate.mechanisms.choices.stable_choice import StableChoice
-from quorate.noise import SeededNoise, use_noise
-from quorate.planning import plan
-from quorate.public_randomness import SharedSeed
-from quorate.queries.algorithms import HalfspaceQueries
-from quorate.stability import (
+from quorate.papers.queries.algorithms import HalfspaceQueries
+from quorate.papers.stability import (
     DecisionListRule,
     HashedPoints,
     ListLearner,
@@ -37,7 +38,7 @@ from quorate.stability import (
     StableLearner,
     plurality,
 )
-from quorate.users import UserData
+from quorate.planning import plan
 
 SIZE, RECORDS, NOISE, EXCESS = 2**14, 1024, 0.1, 0.03
 CUTS = Thresholds(0, SIZE - 2)
@@ -102,7 +103,9 @@ def truncated(relation: Relation) -> Callable[[UserData, int], int | None]:
 
     def fit(data: UserData, seed: int) -> int | None:
         keys = SoftmaxRule(CUTS, sharpness=4.0).decide(data, SharedSeed(seed))
-        return StableChoice(epsilon=1.0, delta=1e-6, relation=relation).release_keys(keys)
+        return StableChoice(epsilon=1.0, delta=1e-6, relation=relation).release(
+            votes_by_hand(keys, relation)
+        )
 
     return fit
 

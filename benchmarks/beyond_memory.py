@@ -72,7 +72,7 @@ def scan(folder):
 
 
 def mean(folder):
-    from quorate.engines.files import FileCrowd
+    from quorate.data.engines.files import FileCrowd
     from quorate.means import UserMean
 
     def fit():
@@ -90,11 +90,13 @@ def mean(folder):
 
 def logistic(folder):
     """One round over the spool, and the same sums by plain numpy over the same mapped arrays."""
-    from quorate.engines.files import FileCrowd
-    from quorate.grid import Ball
+    from quorate.core.bounds.grid import Ball
+    from quorate.core.guarantees import Relation
+    from quorate.core.people import People
+    from quorate.data.engines.files import FileCrowd
     from quorate.mechanisms.sums import choose_grid
+    from quorate.mechanisms.user_releases import BoundedVectors
     from quorate.models import LogisticLoss
-    from quorate.releases.user_releases import BoundedVectors
 
     features = [f"x{j}" for j in range(1, COLUMNS)]
     crowd = FileCrowd.from_parquet(folder, user="user", features=features, target="x0")
@@ -123,7 +125,8 @@ def logistic(folder):
         return total
 
     statistic = BoundedVectors(gradients, bound)
-    rounds = [timed(lambda: crowd.total(statistic, grid))[0] for _ in range(3)]
+    people = People(crowd, Relation.REPLACE)
+    rounds = [timed(lambda: people.total(statistic, grid))[0] for _ in range(3)]
     numpy_rounds = [timed(plain)[0] for _ in range(3)]
     return {"seconds": min(rounds), "numpy": min(numpy_rounds), "gigabytes": peak_gigabytes()}
 
@@ -141,10 +144,12 @@ def small_frame():
 
 
 def rounds_of(crowd):
-    from quorate.users import UserData
+    from quorate.core.guarantees import Relation
+    from quorate.core.people import People
+    from quorate.core.users import UserData
 
-    thresholds = np.arange(8.0)
-    times = [timed(lambda: crowd.counts(UserData.record_counts, thresholds))[0] for _ in range(30)]
+    thresholds, people = np.arange(8.0), People(crowd, Relation.REPLACE)
+    times = [timed(lambda: people.counts(UserData.record_counts, thresholds))[0] for _ in range(30)]
     # The first rounds import modules and warm up the Java compiler.
     return {"median": float(np.median(times[10:])), "fastest": min(times)}
 
@@ -153,7 +158,7 @@ def dask_round(_):
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    from quorate.engines.dask import DaskCrowd
+    from quorate.data.engines.dask import DaskCrowd
 
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -166,7 +171,7 @@ def dask_round(_):
 def spark_round(_):
     from pyspark.sql import SparkSession
 
-    from quorate.engines.spark import SparkCrowd
+    from quorate.data.engines.spark import SparkCrowd
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()

@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from quorate.core.by_hand import line_by_hand, rows_by_hand, sealed_by_hand
+from quorate.core.moves import Moves
 from quorate.mechanisms import ChooseBest, ChooseOrdered, PrivateQuantile
 
 N = 10**6
@@ -48,13 +50,13 @@ def ratios():
     ordered = ChooseOrdered(epsilon=1.0)
     median = PrivateQuantile(domain=(0, 2**63 - 1), quantile=Fraction(1, 2), epsilon=1.0)
     choose = ChooseBest(candidates=N, epsilon=1.0)
-    bare = bare_opendp(1.0)
+    bare, moves = bare_opendp(1.0), Moves.of_scores(1, coordinates=N, one_sided=False)
 
     sort, pieces, quantile, ours, theirs = best_times(
         lambda: np.sort(floats),
-        lambda: ordered.release(lengths, losses),
-        lambda: median.release(values),
-        lambda: choose.release(scores),
+        lambda: ordered.release(line_by_hand(lengths, losses)),
+        lambda: median.release(rows_by_hand(values)),
+        lambda: choose.release(sealed_by_hand(scores, moves)),
         lambda: bare(scores),
     )
     return [

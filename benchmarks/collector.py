@@ -17,12 +17,12 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from quorate.protocols.client import Client
-from quorate.protocols.task import Task
+from quorate.local.client import Client
+from quorate.local.task import Task
 
 SECONDS = 15.0 if "--full" in sys.argv else 5.0
 LIMIT = 1.0
-RUN = "import sys; from quorate.cli import main; sys.exit(main(sys.argv[1:]))"
+RUN = "import sys; from quorate.app.cli import main; sys.exit(main(sys.argv[1:]))"
 GIANT = 64 * 2**20
 
 

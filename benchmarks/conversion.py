@@ -15,16 +15,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from conversion_graphs import greedy_cover, jump_graphs
 from quorate.auditing import SmallWorld, audit_exactly
-from quorate.conversion import Base, BaseKind, CertifiedItemToUser, PerfectGeneralisation
-from quorate.conversion.alike import certify_by_sorting, differences
-from quorate.conversion.perfect_generalisation import calibrated_radius, published_radius
-from quorate.conversion.translation import crossover_records, deletion_reach, item_to_user
+from quorate.core.guarantees import Relation
+from quorate.core.noise.truncated_laplace import smallest_reach
+from quorate.core.users import UserData
 from quorate.core.vertex_cover import half_integral_cover
 from quorate.distributions import Clip, DiscreteFamily, HypothesisSelector, Votes, simplex_cover
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import permute_and_flip_probabilities
-from quorate.mechanisms.wrappers.truncated_laplace import smallest_reach
-from quorate.users import UserData
+from quorate.papers.conversion import Base, BaseKind, CertifiedItemToUser, PerfectGeneralisation
+from quorate.papers.conversion.alike import certify_by_sorting, differences
+from quorate.papers.conversion.perfect_generalisation import calibrated_radius, published_radius
+from quorate.papers.conversion.translation import crossover_records, deletion_reach, item_to_user
 
 FULL = "--full" in sys.argv
 

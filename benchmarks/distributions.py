@@ -21,7 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import (
     DiscreteDistribution,
     EmpiricalCDF,
@@ -30,8 +32,6 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.distributions.projection import nearest_distribution
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 EPSILON, DELTA = 1.0, 1e-6
 # auto may err so many times as much as the best of its ways.

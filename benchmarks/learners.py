@@ -17,17 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.concepts import (
-    ConceptClass,
-    Conjunctions,
-    FiniteTable,
-    Intervals,
-    Stumps,
-)
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.learners import ConceptLearner, LossSelector, ThresholdLearner
+from quorate.learners.concepts import ConceptClass, Conjunctions, FiniteTable, Intervals, Stumps
 from quorate.learners.scores import Duels, Mistakes, OwnBest
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 DOMAIN = 2**32
 WINDOW = 2**16

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.means import UserMean
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 EPSILON, DELTA = 1.0, 1e-6
 SHAPES = ("laplace", "uniform", "one direction", "t(2.1)", "log-normal")

@@ -26,11 +26,11 @@ from pathlib import Path
 
 import numpy as np
 
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError
 from quorate.models import LinearRegression, LogisticRegression
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 EPSILON, DELTA = 1.0, 1e-6
 MU = gdp_mu(EPSILON, DELTA)

@@ -32,7 +32,7 @@ from people_models import models_of_people
 from people_ranks import released_ranks
 from people_rules import cut_offs_of_people, rules_of_people
 from people_tables import tables
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 
 
 @dataclass

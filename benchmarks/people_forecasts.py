@@ -15,20 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
+from people_groups import GROUP_BYS, records
 from people_ranks import column, rank_off
 from people_rules import CHOOSE, DOMAIN, REPORT, fit_cut_off
-from people_tables import PeopleTable, tables
+from people_tables import PeopleTable, part, tables
+from quorate import UserTable
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import DiscreteDistribution
 from quorate.learners import LossSelector
 from quorate.means import PrivateMedian, UserMean, UserVariation
 from quorate.models import LinearRegression, LogisticRegression
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.questions import describe_task, pilot_numbers
-from quorate.users import UserData
 
 EPSILON, DELTA = 1.0, 1e-6
 USERS = (2000, 5000)
@@ -300,6 +304,44 @@ def logistic(which: str) -> Iterator[Question]:
         yield Question("logistic", target.name, target.told, error, target.seen)
 
 
+def group_bys(which: str, statistic: str) -> Iterator[Question]:
+    """Tables by group: the error of one cell, drawn at random, as plans state it."""
+    for asked in GROUP_BYS:
+        name = "/".join(map(str, (*asked[:2], *asked[3:5])))
+        if part(name) != which or (held := records(*asked)) is None:
+            continue
+        who, group, x = held
+        size, lower, upper = int(group.max()) + 1, *asked[5]
+        users = UserData.from_arrays(np.column_stack([group, x]), users=who)
+        told = {"size": size, "records": max(1, round(len(who) / users.n_users)), "delta": DELTA}
+        told["dimension"] = int(statistic == "mean")
+        table = UserTable(
+            EPSILON,
+            delta=DELTA,
+            by="group",
+            keys=list(range(size)),
+            statistics={"found": "count" if statistic == "count" else ("x", "mean")},
+            bounds={"x": (lower, upper)},
+        )
+
+        spread = float(np.std(x))
+
+        def error(n, rng, users=users, size=size, table=table, spread=spread):
+            people = crowd(users, n, rng)
+            cells, values = people.X[:, 0].astype(int), people.X[:, 1]
+            counts = np.bincount(cells, minlength=size)
+            frame = pa.table({"group": cells, "x": values})
+            found = np.asarray(table.fit(frame, users=people.user_index()).table_["found"])
+            group = rng.choice(np.flatnonzero(counts))
+            if statistic == "count":
+                return float(abs(found[group] - counts[group]) / np.mean(counts))
+            # A plan is about a group of average size.
+            off = abs(found[group] - np.mean(values[cells == group])) / spread
+            return float(off * counts[group] / np.mean(counts))
+
+        yield Question("table", name, told, error)
+
+
 TASKS: dict[str, Callable[[str], Iterator[Question]]] = {
     "mean": means,
     "median": medians,
@@ -308,6 +350,8 @@ TASKS: dict[str, Callable[[str], Iterator[Question]]] = {
     "shares": shares,
     "linear": linear,
     "logistic": logistic,
+    "counts by group": partial(group_bys, statistic="count"),
+    "means by group": partial(group_bys, statistic="mean"),
 }
 
 

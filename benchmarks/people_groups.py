@@ -153,7 +153,7 @@ def five_lines(who, group, x, limits, exact):
 def ours(who, group, x, limits, exact):
     """Return error, share of cells inside of their bounds, and bounds over the true quantile."""
     from quorate import UserTable
-    from quorate.noise import SeededNoise, use_noise
+    from quorate.core.noise import SeededNoise, use_noise
 
     frame = pa.table({"who": who, "group": group, "x": x})
     table = UserTable(

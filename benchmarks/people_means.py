@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError
-from quorate.guarantees import Relation
 from quorate.means import UserMean
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 EPSILON, DELTA = 1.0, 1e-6
 SHAPES = (

@@ -26,11 +26,11 @@ import numpy as np
 
 from models import DELTA, EPSILON, SEASON, World
 from people_ways import WAYS, Case, People, federated, tuned
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError
 from quorate.models import LinearRegression, LogisticRegression
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 CELLS = tuple(product((200, 300, 500), (10, 100)))
 # Of the first release: excess in the worlds below, 20 and 12 of each.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.means import PrivateMedian, UserQuantiles
 from quorate.means.median import record_quantile
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 EPSILON = 1.0
 

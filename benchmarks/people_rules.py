@@ -16,16 +16,16 @@ from fractions import Fraction
 import numpy as np
 
 from people_tables import TABLES
-from quorate.concepts import ConceptClass, FiniteTable, Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
 from quorate.core.questions.lines import opened_line
 from quorate.core.sealed import opened
-from quorate.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.learners import ConceptLearner, ThresholdLearner
+from quorate.learners.concepts import ConceptClass, FiniteTable, Thresholds
 from quorate.learners.scores import CappedRegret, Duels, Mistakes
 from quorate.learners.scores.base import Along, MistakeLine, MistakeTable
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 DOMAIN = 2**32
 WINDOW = 2**16

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from quorate.users import UserData
+from quorate.core.users import UserData
 
 
 @dataclass(frozen=True)

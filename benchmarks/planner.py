@@ -20,7 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from quorate.concepts import (
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.learners import ConceptLearner, LossSelector, ThresholdLearner
+from quorate.learners.concepts import (
     ConceptClass,
     Conjunctions,
     FiniteTable,
@@ -28,12 +31,9 @@ from quorate.concepts import (
     Stumps,
     Thresholds,
 )
-from quorate.learners import ConceptLearner, LossSelector, ThresholdLearner
 from quorate.means import PrivateMedian, UserMean
 from quorate.models import LinearRegression, LogisticRegression
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.users import UserData
 
 CONFIDENCE = 0.9
 # Shares of the planned users at which the truly needed number is looked for, downwards.

@@ -17,17 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
-from quorate.protocols.client import Client
-from quorate.protocols.device_memory import new_token
-from quorate.protocols.messages import MessageFormat
-from quorate.protocols.randomizers.counts import count_votes
-from quorate.protocols.randomizers.hashed import HashedResponse
-from quorate.protocols.server import Server
-from quorate.protocols.shuffling.count_noise import calibrated_noise, published_noise
-from quorate.protocols.simulate import local_choice, shuffle_choice
-from quorate.protocols.task import Task
-from quorate.serve.forwarding import send_message
-from quorate.serve.message_store import MessageStore
+from quorate.app.serve.forwarding import send_message
+from quorate.app.serve.message_store import MessageStore
+from quorate.local.client import Client
+from quorate.local.device_memory import new_token
+from quorate.local.messages import MessageFormat
+from quorate.local.randomizers.counts import count_votes
+from quorate.local.randomizers.hashed import HashedResponse
+from quorate.local.server import Server
+from quorate.local.shuffling.count_noise import calibrated_noise, published_noise
+from quorate.local.simulate import local_choice, shuffle_choice
+from quorate.local.task import Task
 
 FULL = "--full" in sys.argv
 CANDIDATES = 2**14
@@ -166,7 +166,7 @@ class Collecting:
     """A collector in a process of its own."""
 
     def __init__(self, folder, port):
-        code = "import sys; from quorate.cli import main; sys.exit(main(sys.argv[1:]))"
+        code = "import sys; from quorate.app.cli import main; sys.exit(main(sys.argv[1:]))"
         options = [
             folder / "task.json",
             "--store",

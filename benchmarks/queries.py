@@ -11,16 +11,16 @@ import time
 import numpy as np
 
 from quorate import ParityLearner, UserData
-from quorate.concepts import Literals
-from quorate.concepts.linear_equations import pack_bits
-from quorate.concepts.masked_parities import MaskedParity
-from quorate.mechanisms.local.randomizers import KaryResponse
+from quorate.learners.concepts import Literals
+from quorate.learners.concepts.masked_parities import MaskedParity
+from quorate.local.randomizers.known_laws import KaryResponse
+from quorate.mechanisms.linear_equations import pack_bits
 from quorate.mechanisms.parity import SolveParity
-from quorate.queries import Population
-from quorate.queries.algorithms import UniformConjunctionQueries
-from quorate.queries.local_masked_parity import LocalMaskedParity
-from quorate.queries.oracles import LocalQueryOracle, MovedOracle
-from quorate.queries.simulate import RecordRandomizer, Simulation
+from quorate.papers.queries import Population
+from quorate.papers.queries.algorithms import UniformConjunctionQueries
+from quorate.papers.queries.local_masked_parity import LocalMaskedParity
+from quorate.papers.queries.oracles import LocalQueryOracle, MovedOracle
+from quorate.papers.queries.simulate import RecordRandomizer, Simulation
 
 BITS = 16
 

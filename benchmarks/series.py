@@ -38,7 +38,7 @@ import numpy as np
 import pyarrow as pa
 
 import quorate as qr
-from quorate.accounting.calibrate import gaussian_multiplier
+from quorate.mechanisms.calibrate import gaussian_multiplier
 
 EPSILON, DELTA, WEEKS, GROUPS = 1.0, 1e-6, 78, 8
 UPPER = 500.0  # dollars of one purchase, a public limit; the dearest ones are cut
@@ -123,7 +123,8 @@ def simulated(data: dict[str, np.ndarray], touched: int, cap: float) -> dict[str
         for name, values in kept.items():
             found = np.bincount(group, weights=values, minlength=GROUPS)
             missing[name][week] = truth[name][week] - found
-    noise = gaussian_multiplier(EPSILON, DELTA) * math.sqrt(2 * touched)
+    # Two statistics, and a tenth of what a person may add to count who is cut.
+    noise = gaussian_multiplier(EPSILON, DELTA) * math.sqrt(2 * touched * 1.1)
     scales = {"buyers": noise, "revenue": noise * cap}
     return {n: float(np.sqrt(np.mean(missing[n] ** 2) + scales[n] ** 2)) for n in STATISTICS}
 
@@ -201,7 +202,7 @@ def averaged(runs: list[dict[str, float]]) -> dict[str, float]:
 
 def same_squares() -> tuple[float, float]:
     """Return epsilon and delta of a week, 78 of which add up to the budget by their squares."""
-    from quorate.accounting import Gaussian, price
+    from quorate.core.account import Gaussian, price
 
     each = gaussian_multiplier(EPSILON, DELTA, count=WEEKS)
     delta = DELTA / WEEKS

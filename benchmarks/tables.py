@@ -122,7 +122,7 @@ def peers(world: World, *, runs: int) -> tuple[Tried, Tried]:
 
     The first count sums from the middle of the bounds, as PipelineDP does, the others from zero.
     """
-    from quorate.accounting.costs import gdp_mu
+    from quorate.core.account.costs import gdp_mu
 
     rng = np.random.default_rng(1)
     order = rng.permutation(len(world.who))
@@ -166,7 +166,7 @@ def ours(world: World, *, runs: int) -> np.ndarray:
     """Return our errors, caps found privately, with the loose bound."""
     import pyarrow as pa
 
-    from quorate.noise import SeededNoise, use_noise
+    from quorate.core.noise import SeededNoise, use_noise
 
     frame = pa.table({"who": world.who, "group": world.group, "spent": world.value})
     found = []
@@ -277,7 +277,7 @@ def shapes(*, fits: int) -> None:
     import pyarrow as pa
 
     from quorate import Relation, UserTable
-    from quorate.noise import SeededNoise, use_noise
+    from quorate.core.noise import SeededNoise, use_noise
 
     asked = {"n": "count", "people": "users", "sum": ("x", "sum"), "mean": ("x", "mean")}
     sizes = [(200, 2), (200, 30), (2000, 1), (2000, 5), (2000, 50), (20_000, 3), (20_000, 500)]
@@ -336,7 +336,7 @@ def shapes(*, fits: int) -> None:
 def alike(*, runs: int) -> None:
     """Print how 2,000 people with exactly 20 records each are counted."""
     from quorate import UserCount
-    from quorate.noise import SeededNoise, use_noise
+    from quorate.core.noise import SeededNoise, use_noise
 
     who, off, bounds = np.repeat(np.arange(2000), 20), [], []
     for seed in range(runs):

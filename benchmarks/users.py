@@ -16,10 +16,12 @@ import time
 
 import numpy as np
 
-from quorate.engines import UserMeans
-from quorate.grid import Ball
+from quorate.core.bounds.grid import Ball
+from quorate.core.guarantees import Relation
+from quorate.core.people import People
+from quorate.core.users import UserData
+from quorate.data.engines import UserMeans
 from quorate.mechanisms.sums import choose_grid
-from quorate.users import UserData
 
 RECORDS, COLUMNS, USERS = 5_000_000, 20, 100_000
 ROUNDS = 5
@@ -39,7 +41,7 @@ def sum_of_means(X, users):
     people = UserData.from_arrays(X, users=users)
     statistic = UserMeans(Ball(0.5, dimension=COLUMNS))
     grid = choose_grid(statistic.bound, n_users=USERS)
-    return people.total(statistic, grid)
+    return People(people, Relation.REPLACE).total(statistic, grid)
 
 
 def seconds(work):

@@ -31,7 +31,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 LIMIT = 300.0
 ROLES = {each.stem: each for each in sorted((ROOT / "benchmarks" / "walks").glob("*.py"))}
-SCRIPT = "#!{python}\nimport sys\nfrom quorate.cli import main\nsys.exit(main())\n"
+SCRIPT = "#!{python}\nimport sys\nfrom quorate.app.cli import main\nsys.exit(main())\n"
 
 
 @dataclass(frozen=True)

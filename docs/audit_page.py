@@ -27,9 +27,9 @@ from top to bottom. `make core` prints the same sizes and every import that cros
 
 **What is assumed.** The operating system's entropy is secret and uniform; Python and its integers,
 `fractions` and `hashlib` are right; numpy adds and compares 64-bit integers exactly and clips as it
-says; where OpenDP's samplers are used (`noise/opendp_laws.py`), they are right; nobody reads the
-memory of the process. Python keeps no secrets from code that looks for them: what the types refuse
-is every honest mistake.
+says; where OpenDP's samplers are used (`core/noise/opendp_laws.py`), they are right; nobody reads
+the memory of the process. Python keeps no secrets from code that looks for them: what the types
+refuse is every honest mistake.
 
 """
 TABLE = """| module | must guarantee | proof | tests | mutants | lines |
@@ -72,7 +72,7 @@ def page() -> str:
         written.append(TABLE + "".join(map(_row, modules)) + "\n")
     sum_up = (
         f"The core has **{sizes[False]:,} lines of code** without docstrings, comments and empty "
-        f"lines; the device, the ledger and the engines, trusted too, {sizes[True]:,}.\n\n"
+        f"lines; device, ledger, series, readers and engines, trusted too, {sizes[True]:,}.\n\n"
     )
     return HEADER + sum_up + "".join(written).rstrip() + "\n"
 

@@ -80,11 +80,14 @@ html_theme_options = {
     "navbar_end": ["versions", "theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    # Pages that are one wide table have no list of contents beside it.
+    "secondary_sidebar_items": {"**": ["page-toc"], "audit": [], "guarantees": [], "papers": []},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "cheat-sheet": [], "which-estimator": []}
+# Pages without others below or beside them have no list at their side.
+_ALONE = ("index", "cheat-sheet", "which-estimator", "start", "choose", "peers", "genindex")
+html_sidebars = {page: [] for page in _ALONE}
 html_show_sourcelink = False
 # Nothing is fetched from elsewhere when a page is read: formulas are MathML.
 html_math_renderer = "mathml"
@@ -100,7 +103,7 @@ def _read_sections(app, what, name, thing, options, lines):  # noqa: ANN001, ANN
 
     Many docstrings share a page, on which the number of a reference could mean several.
     """
-    lines[:] = docstring_sections.definition_lists(lines)
+    lines[:] = docstring_sections.whole_sentence(what, docstring_sections.definition_lists(lines))
     for place, line in enumerate(lines):
         line = re.sub(r"^\s*\.\. \[(\w+)\] ", r"| [\1] ", line)
         line = re.sub(r"(?<=[ (])\|([^|`]+)\|", r"\|\1\|", line)

@@ -35,6 +35,17 @@ def definition_lists(lines: list[str]) -> list[str]:
     return found
 
 
+def whole_sentence(what: str, lines: list[str]) -> list[str]:
+    """Return the docstring of an attribute so that napoleon reads no type in it.
+
+    To napoleon the words before a colon are a type: "Number of records. Private: release it ..."
+    was torn apart. An empty type comes before the sentence here.
+    """
+    if what in ("attribute", "data", "property") and lines and lines[0].strip():
+        return [f": {lines[0].strip()}", *lines[1:]]
+    return lines
+
+
 def _begins(lines: list[str], place: int) -> bool:
     underlined = place + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[place + 1].strip())
     return bool(underlined) and lines[place].strip() in SECTIONS

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import quorate
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
 
 # Branches of the map; each question leads to one or more estimators.
 BRANCHES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -31,10 +31,12 @@ BRANCHES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "A distribution": {
         "Of one categorical column?": ("DiscreteDistribution",),
+        "Which texts, words or phrases many people use?": ("PopularPhrases",),
         "Of several categorical columns?": ("ProductDistribution",),
         "Of a number, as bins or as a curve?": ("Histogram", "EmpiricalCDF"),
         "A normal distribution?": ("GaussianDistribution",),
         "The best of a finite family of densities?": ("HypothesisSelector",),
+        "Of several columns together, to draw synthetic people from?": ("UserSynthesizer",),
     },
     "A prediction from several columns": {
         "A class, with probabilities?": ("LogisticRegression",),

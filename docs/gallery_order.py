@@ -7,11 +7,13 @@ FIRST = (
     "tables_by_league.py",
     "medians_and_cut_offs.py",
     "distributions_of_people.py",
+    "phrases_without_a_list.py",
     "private_model.py",
     "planning_a_study.py",
     "private_collection.py",
     "neural_network.py",
     "network_positions.py",
+    "network_shakespeare.py",
     "adaptivity.py",
 )
 

@@ -57,7 +57,7 @@ def draw(measured: np.ndarray, theme: str, path: Path) -> None:
     }
     names = ("Quorate", "one record per user", "clip to the public range", "group privacy")
     # Names stand beside the last point of their line: above it or below it.
-    shifts = (-14, 10, -16, 10)
+    shifts = (26, 10, -16, 10)
     with mpl.rc_context(style):
         figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
         for place, (name, colour) in enumerate(zip(names, series, strict=True)):

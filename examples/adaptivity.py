@@ -13,10 +13,14 @@ hide a bit that decides half of the predictions.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from quorate.concepts.masked_parities import MaskedParity, all_masked_parities, masked_inputs
-from quorate.queries import Population
-from quorate.queries.local_masked_parity import LocalMaskedParity
-from quorate.queries.masked_parity import (
+from quorate.learners.concepts.masked_parities import (
+    MaskedParity,
+    all_masked_parities,
+    masked_inputs,
+)
+from quorate.papers.queries import Population
+from quorate.papers.queries.local_masked_parity import LocalMaskedParity
+from quorate.papers.queries.masked_parity import (
     BlindingOracle,
     GuessingMaskedParityQueries,
     MaskedParityQueries,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 import numpy as np
 
+from quorate.core.users import UserData
 from quorate.models import Adam, Loss, minimize
 from quorate.models.losses import sigmoid
 from quorate.models.vectorized import Vectorized
-from quorate.users import UserData
 
 
 @dataclass(frozen=True)

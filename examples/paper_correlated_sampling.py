@@ -13,17 +13,17 @@ find the one of :math:`2^d` hypotheses on which most of them agree.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from quorate.concepts import FiniteTable
-from quorate.guarantees import Relation
-from quorate.protocols import local_choice
-from quorate.protocols.randomizers.bucket_counts import BucketCounts
-from quorate.protocols.reliability import users_needed
-from quorate.protocols.shuffling.count_noise import histogram_bound
-from quorate.public_randomness import SharedSeed
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.stability import ListLearner, ListRule, QueryRule
-from quorate.stability.correlated_sampling import agreement_probability, choose_together
-from quorate.stability.stable_learner import choose_selection
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import SharedSeed
+from quorate.learners.concepts import FiniteTable
+from quorate.local import local_choice
+from quorate.local.randomizers.bucket_counts import BucketCounts
+from quorate.local.reliability import users_needed
+from quorate.local.shuffling.count_noise import histogram_bound
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.stability import ListLearner, ListRule, QueryRule
+from quorate.papers.stability.correlated_sampling import agreement_probability, choose_together
+from quorate.papers.stability.stable_learner import choose_selection
 
 EPSILON, SHARE = 1.0, 0.8
 BITS = (8, 16, 32, 64, 96, 128, 192, 256)

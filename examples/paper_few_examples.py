@@ -13,10 +13,14 @@ users the error therefore falls as 1/m, faster than the square root that averagi
 import matplotlib.pyplot as plt
 import numpy as np
 
-from quorate.accounting.account import Account
-from quorate.concepts import Thresholds
-from quorate.conversion import SubsampledMechanism
-from quorate.conversion.perfect_generalisation import (
+from quorate.core.account.account import Account
+from quorate.core.by_hand import rows_by_hand
+from quorate.core.guarantees import Pure
+from quorate.learners import ConceptLearner
+from quorate.learners.concepts import Thresholds
+from quorate.mechanisms import ChooseBest
+from quorate.papers.conversion import SubsampledMechanism
+from quorate.papers.conversion.perfect_generalisation import (
     calibrated_radius,
     from_samples_to_simulator,
     from_simulator_to_samples,
@@ -24,7 +28,7 @@ from quorate.conversion.perfect_generalisation import (
     perfect_radius,
     published_radius,
 )
-from quorate.conversion.translation import (
+from quorate.papers.conversion.translation import (
     crossover_records,
     local_deletion,
     one_record_each,
@@ -32,10 +36,6 @@ from quorate.conversion.translation import (
     subsampled,
     super_users,
 )
-from quorate.core.by_hand import rows_by_hand
-from quorate.guarantees import Pure
-from quorate.learners import ConceptLearner
-from quorate.mechanisms import ChooseBest
 
 SIZE, USERS, EPSILON, RUNS = 2**12, 100, 1.0, 20
 RECORDS = (1, 2, 4, 8, 16, 32)

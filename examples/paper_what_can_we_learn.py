@@ -15,15 +15,15 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from quorate.concepts import Conjunctions, Thresholds
 from quorate.learners import ConceptLearner
+from quorate.learners.concepts import Conjunctions, Thresholds
 from quorate.learners.parity_plan import published_plan, uniform_plan
 from quorate.mechanisms.parity import SolveParity
-from quorate.queries import Population, binary_digits, from_binary_digits
-from quorate.queries.algorithms import UniformConjunctionQueries
-from quorate.queries.oracles import MovedOracle, against_all_signs
-from quorate.queries.oracles.local import published_users, users_for_tolerance
-from quorate.queries.statistical import StatisticalQuery
+from quorate.papers.queries import Population, binary_digits, from_binary_digits
+from quorate.papers.queries.algorithms import UniformConjunctionQueries
+from quorate.papers.queries.oracles import MovedOracle, against_all_signs
+from quorate.papers.queries.oracles.local import published_users, users_for_tolerance
+from quorate.papers.queries.statistical import StatisticalQuery
 
 EPSILON, BETA, RUNS = 0.25, 0.1, 20
 SIZES = (2**7, 2**10, 2**13, 2**16)

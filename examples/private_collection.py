@@ -20,9 +20,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from quorate.protocols import Client, Task
-from quorate.serve.forwarding import fetch_task, send_message
-from quorate.serve.message_store import MessageStore
+from quorate.app.serve.forwarding import fetch_task, send_message
+from quorate.app.serve.message_store import MessageStore
+from quorate.local import Client, Task
 
 PEOPLE, FAVOURITE = 100, 4711
 question = {"candidates": 2**14, "epsilon": 1.0, "delta": 1e-6}
@@ -32,7 +32,7 @@ task = Task.shuffle(name="favourite", users=PEOPLE, **question)
 # **The processes.** On real machines these are the commands ``quorate collect`` and
 # ``quorate tally``.
 
-QUORATE = [sys.executable, "-c", "import sys; from quorate.cli import main; sys.exit(main())"]
+QUORATE = [sys.executable, "-c", "import sys; from quorate.app.cli import main; sys.exit(main())"]
 
 
 def start(*arguments):

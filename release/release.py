@@ -61,11 +61,13 @@ def problems(root: Path, made: str, *, rehearse: bool) -> list[str]:
         found.append(f"CHANGELOG.md says nothing about {planned}.")
     if f"version: {planned}" not in (root / "CITATION.cff").read_text(encoding="utf-8"):
         found.append(f"CITATION.cff is not about {planned}.")
-    urls = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     origin = _said("git", "-C", str(root), "remote", "get-url", "origin")
-    named = urls["Source"].removeprefix("https://")
-    if not rehearse and named not in origin.replace(":", "/"):
-        found.append(f"The origin is {origin or 'not set'}, the project links name {named}.")
+    source = project.get("urls", {}).get("Source")
+    if not rehearse and source is None:
+        found.append("pyproject.toml has no [project.urls]: write Source, Issues and Changelog.")
+    elif not rehearse and source.removeprefix("https://") not in origin.replace(":", "/"):
+        found.append(f"The origin is {origin or 'not set'}, the project links name {source}.")
     if not rehearse and _said("git", "-C", str(root), "status", "--porcelain"):
         found.append("The working tree has changes that are not committed.")
     return found

@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 
-from quorate.noise import NoiseSource
+from quorate.core.noise import NoiseSource
 
 
 class Exhausted(Exception):

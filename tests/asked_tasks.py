@@ -1,6 +1,6 @@
 """A request for every task, about the table of visits in ``conftest.py``."""
 
-from quorate.catalogue import TASKS, Target
+from quorate.app.catalogue import TASKS, Target
 from quorate.ranges import Limit
 
 ASKED = {
@@ -40,6 +40,14 @@ ASKED["table"] = {
     "features": (),
     "limits": (Limit(0, 999, "dose"),),
     "options": {"by": "ill", "keys": "no,yes", "statistics": "visits=count,dose=sum"},
+}
+ASKED["phrases"] = {"features": (), "delta": 1e-6, "options": {"column": "ill", "of": "words"}}
+ASKED["synth"] = {
+    "features": ("dose", "ill"),
+    "limits": (Limit(0, 999, "dose"),),
+    "categories": {"ill": ("no", "yes")},
+    "delta": 1e-6,
+    "options": {"bins": "4"},
 }
 for _task in ("threshold", "logistic", "svc"):
     ASKED[_task]["target"] = "ill"

@@ -15,12 +15,12 @@ from scipy.special import ndtr, ndtri
 
 from measured_bill import Cost
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Box
 from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.bounds.trimmed import Trimmed
-from quorate.grid import Box
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise
-from quorate.simplex import Simplex
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 
 # The noisy search adds its noise to sixteen times a count, which one user moves by 1.
 _FINENESS = 16
@@ -109,6 +109,11 @@ def _one_vote(mechanism):
     return 2.0 if mechanism.relation is Relation.REPLACE else 1.0
 
 
+def _lengths(mechanism):
+    """Return how far one user moves what keys get: one length, or two at a right angle."""
+    return 2.0**17 * (math.sqrt(2.0) if mechanism.relation is Relation.REPLACE else 1.0)
+
+
 def _rank(mechanism):
     """Return how far one user moves b times a rank, for the quantile a / b.
 
@@ -120,8 +125,26 @@ def _rank(mechanism):
     return float(b if mechanism.relation is Relation.REPLACE else max(a, b - a))
 
 
+def _numbers(mechanism):
+    """Return how far one user moves what synthetic people ask about, in the L2 norm.
+
+    A tally of one label, in whole multiples: who is replaced leaves one count and enters another.
+    How many records lie above a public table, of each of several: a person's records are capped,
+    and each of them that comes or goes moves one such number by one at most.
+    """
+    apart = 2.0 if mechanism.relation is Relation.REPLACE else 1.0
+    frame = inspect.currentframe()
+    while frame.f_code.co_name not in ("_tally", "_distances"):
+        frame = frame.f_back
+    if frame.f_code.co_name == "_tally":
+        return 64 * math.sqrt(apart)
+    known = frame.f_locals
+    return math.sqrt(len(known["tables"])) * apart * known["held"].cap / known["step"]
+
+
 MOVES = {
     "GaussianSum": _l2,
+    "NoisyNumbers": _numbers,
     "LaplaceSum": _l1,
     "BalancedSum": _balance,
     "CubeSum": _largest,
@@ -134,6 +157,7 @@ MOVES = {
     "RoundQuantile": lambda mechanism: 2.0 * _rank(mechanism),
     "NoisyRank": _rank,
     "ChooseKey": _one_vote,
+    "SetUnion": _lengths,
     "StableChoice": _one_vote,
     "PrivateCompare": lambda mechanism: float(mechanism.sensitivity),
 }
@@ -145,7 +169,7 @@ def drawing():
     while (frame := frame.f_back) is not None:
         caller = frame.f_locals.get("self")
         name = type(caller).__name__
-        if mechanism is None and name in MOVES:
+        if name in MOVES and (mechanism is None or name == "RoundQuantile"):
             mechanism = caller
         sampled |= name == "SampleAccount"
     return mechanism, sampled

@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from fitted_examples import fitted, released
-from quorate.catalogue import Wish, answer, open_path
-from quorate.files.model_files import StoredModel
+from quorate.app.catalogue import Wish, answer, open_path
+from quorate.app.model_files import StoredModel
 from quorate.planning import plan
 from quorate.ranges import Limit
 
@@ -34,7 +34,7 @@ def check_answer(descriptor):
     assert said.sentence.endswith((".", ".)"))
     assert said.rows
     assert {len(row) for row in said.rows} == {len(said.header)}
-    assert said.way.startswith(estimator.algorithm_.name)
+    assert said.algorithm.startswith(estimator.algorithm_.name)
     assert said.values
 
 

@@ -68,11 +68,11 @@ def visits(tmp_path_factory):
 
 def request(task="mean", features=("age",), limits=None, **others):
     """Return a request about the visits."""
-    from quorate.files.table_files import Columns
+    from quorate.app.tasks.fitting import FitRequest
+    from quorate.data.files.table_files import Columns
     from quorate.ranges import Limit
-    from quorate.tasks.fitting import FitRequest
 
-    names = ("target", "classes", "unit", "missing")
+    names = ("target", "classes", "unit", "missing", "categories")
     columns = {name: others.pop(name) for name in names if name in others}
     given = {"epsilon": 1.0, **others}
     return FitRequest(
@@ -90,9 +90,9 @@ def make_request():
 
 @pytest.fixture(scope="session")
 def mean_fit(visits):
-    from quorate.files.table_files import TableFile
+    from quorate.app.tasks.fitting import fit
+    from quorate.data.files.table_files import TableFile
     from quorate.ranges import Limit
-    from quorate.tasks.fitting import fit
 
     asked = request(features=("age", "cost"), limits=(Limit(0, 300),), delta=1e-6, records=10)
     return fit(asked, TableFile(visits))
@@ -100,6 +100,6 @@ def mean_fit(visits):
 
 @pytest.fixture(scope="session")
 def mean_plan(mean_fit):
-    from quorate.tasks.forecast import forecast
+    from quorate.app.tasks.forecast import forecast
 
     return forecast(mean_fit)

@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Relation
 
 
 def fine_grid(bound):

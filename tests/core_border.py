@@ -13,6 +13,7 @@ MODULES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("
 
 # What only trusted modules import.
 KEYS = {
+    "division_of",
     "seal",
     "seal_rows",
     "seal_total",
@@ -21,59 +22,56 @@ KEYS = {
     "opened_line",
     "opened_rows",
     "opened_votes",
-    "paid_pieces",
+    "line_of_pieces",
     "_KEY",
 }
-SOURCES = {"noise_for", "sample_for"}
+SOURCES = {"noise_for", "paid_ahead", "sample_for"}
 TRUSTED = {
-    "accounting/account.py",
-    "accounting/account_parts.py",
+    "core/account/account.py",
+    "core/account/parts.py",
     # Random pairs of users, whose order only the account knows.
-    "accounting/secret_pairs.py",
+    "core/account/secret_pairs.py",
     # Numbers that are sealed by hand, for audits and tests.
     "core/by_hand.py",
     "core/people.py",
     # The cover of all pairs that are far apart, and exact shares, whose rows are too long to hold.
-    "core/questions/covers.py",
     "core/questions/shares.py",
     "core/sealed.py",
     # A score of the caller's that is taken on trust: the guarantee says so.
     "core/questions/scores.py",
     # Questions whose answers have a shape of their own.
     "core/questions/ballots.py",
+    "core/questions/held_keys.py",
     "core/questions/lines.py",
-    # Closed operations: choices along a line, whose losses are computed from rows.
-    "mechanisms/choices/full_windows.py",
-    "mechanisms/choices/noisy_rank.py",
-    "mechanisms/choices/ordered.py",
-    "mechanisms/choices/quantiles.py",
-    "mechanisms/choices/round_quantile.py",
-    # Closed operations on keys and on equations, of which each user has one.
-    "mechanisms/choices/stable_choice.py",
-    "mechanisms/choices/universe.py",
+    "core/questions/ranks.py",
+    "core/questions/windows.py",
+    # Choices of a point along a line, and of keys that nobody can list.
+    "core/account/along_a_line.py",
+    "core/account/among_keys.py",
+    # Closed operations on keys and on equations.
+    "mechanisms/choices/set_union.py",
     "mechanisms/parity.py",
     # Devices, each of which looks at the key of its own user.
-    "protocols/simulate.py",
+    "local/simulate.py",
     # Rows of a secret sample.
     "mechanisms/wrappers/subsampled.py",
     # A stream of periods, whose bound is that of all periods together.
     "series/period.py",
 }
 CLOSED_OPERATIONS = {
-    "accounting/account.py",
-    "mechanisms/choices/ordered.py",
-    "mechanisms/choices/round_quantile.py",
-    "mechanisms/choices/stable_choice.py",
-    "mechanisms/choices/universe.py",
-    "mechanisms/local/local_oracle.py",
+    "core/account/account.py",
+    "core/account/along_a_line.py",
+    "core/account/among_keys.py",
+    "mechanisms/choices/set_union.py",
+    "local/oracle.py",
     "mechanisms/parity.py",
     "mechanisms/search/random_restarts.py",
     "mechanisms/wrappers/mixture_release.py",
     "mechanisms/wrappers/stable_release.py",
     "mechanisms/wrappers/subsampled.py",
-    "protocols/randomizers/bucket_counts.py",
-    "protocols/randomizers/hashed.py",
-    "protocols/simulate.py",
+    "local/randomizers/bucket_counts.py",
+    "local/randomizers/hashed.py",
+    "local/simulate.py",
 }
 # Private doors of people and seals; only the core goes through them.
 DOORS = {
@@ -87,14 +85,12 @@ DOORS = {
 }
 # Rooms whose estimators ask People only: no crowd, no rows, no claim.
 SEALED_ROOMS = {
-    "concepts",
+    "learners/concepts",
     "distributions",
     "learners",
     "means",
     "models",
-    "queries",
-    "releases",
-    "stability",
+    "papers",
     "tabulate",
 }
 # In a sealed room, who still holds a crowd, and why.
@@ -105,16 +101,16 @@ DEBT = {
     "distributions/categories/product.py",
     "distributions/hypotheses/selection.py",
     "models/public_inputs.py",
-    "queries/query_learner.py",
+    "papers/queries/query_learner.py",
     # Everybody but one fold goes to a fit of its own.
-    "queries/private_score.py",
+    "papers/queries/private_score.py",
     # Questions to devices, each of which looks at its own user.
-    "queries/local_masked_parity.py",
-    "queries/oracles/local.py",
+    "papers/queries/local_masked_parity.py",
+    "papers/queries/oracles/local.py",
     # Public functions that take a crowd and wrap it.
     "models/optimization/minimization.py",
     "models/optimization/phased.py",
-    "queries/oracles/central.py",
+    "papers/queries/oracles/central.py",
 }
 
 # Modules that hold private numbers while they run, as ``tests/tracing.py`` sees them: a debt.
@@ -137,13 +133,60 @@ def entered(source):
     return found & DOORS
 
 
-BY_HAND = {"rows_by_hand", "sealed_by_hand"}
+# Types that keep private numbers, or pay for them; their private names belong to the core.
+KEEPERS = {
+    "Account",
+    "Ballots",
+    "GroupAccount",
+    "People",
+    "SampleAccount",
+    "Sealed",
+    "SealedLine",
+    "SealedRows",
+    "SealedVotes",
+    "SharedAccount",
+    "Walk",
+}
+
+
+def private_names() -> set[str]:
+    """Return the private methods and attributes of the types that keep private numbers."""
+    found: set[str] = set()
+    for name, path in MODULES.items():
+        if name.startswith("core/"):
+            for kept in ast.walk(ast.parse(path.read_text())):
+                if isinstance(kept, ast.ClassDef) and kept.name in KEEPERS:
+                    found |= {n.attr for n in ast.walk(kept) if _is_own(n)}
+                    found |= {n.name for n in ast.walk(kept) if isinstance(n, ast.FunctionDef)}
+    return {name for name in found if name.startswith("_") and not name.startswith("__")}
+
+
+def _is_own(node: ast.AST) -> bool:
+    of_self = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    return of_self and node.value.id == "self"
+
+
+def reached_into(source: str, private: set[str]) -> set[str]:
+    """Return where code goes behind the names of the core: imports, attributes and subclasses."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quorate.core"):
+            found |= {alias.name for alias in node.names if alias.name.startswith("_")}
+        elif isinstance(node, ast.Attribute) and node.attr in private:
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                found.add(ast.unparse(node))
+        elif isinstance(node, ast.ClassDef):
+            found |= {base.id for base in node.bases if isinstance(base, ast.Name)} & KEEPERS
+    return found
+
+
+BY_HAND = {"line_by_hand", "rows_by_hand", "sealed_by_hand", "votes_by_hand"}
 # Who seals by hand: audits, and mechanisms that are given one row a user.
 HANDS = {
     "mechanisms/noisy_count.py",
     "mechanisms/noisy_tally.py",
     "mechanisms/sums.py",
-    "reports/audits.py",
+    "app/reports/audits.py",
 }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.mechanisms.choices.choose import ChooseBest
 from sealing import numbers_of, vectors_of
 

@@ -16,7 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quorate.concepts import Direction, Thresholds
+from quorate.core.bounds.grid import Bound, Box, Grid
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.core.users.crowd import UserMeans, encode_users
+from quorate.core.users.data import ordered_users
+from quorate.core.users.public_choices import in_own_order
 from quorate.distributions import (
     DiscreteDistribution,
     DiscreteFamily,
@@ -27,8 +33,6 @@ from quorate.distributions import (
     HypothesisSelector,
     ProductDistribution,
 )
-from quorate.grid import Bound, Box, Grid
-from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -38,6 +42,7 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
+from quorate.learners.concepts import Direction, Thresholds
 from quorate.means import (
     PrivateMedian,
     UserCovariance,
@@ -59,17 +64,14 @@ from quorate.models import (
     minimize,
 )
 from quorate.nets import NeuralClassifier, NeuralRegressor
-from quorate.noise import SeededNoise, use_noise
-from quorate.queries.algorithms import ConjunctionQueries, DecisionListQueries
-from quorate.queries.local_masked_parity import LocalMaskedParity
-from quorate.queries.private_score import private_cross_val_score, private_score
-from quorate.queries.query_learner import QueryLearner
-from quorate.stability import DecisionListRule, QueryRule, StableLearner
-from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
-from quorate.users import UserData
-from quorate.users.crowd import UserMeans, encode_users
-from quorate.users.data import ordered_users
-from quorate.users.public_choices import in_own_order
+from quorate.papers.queries.algorithms import ConjunctionQueries, DecisionListQueries
+from quorate.papers.queries.local_masked_parity import LocalMaskedParity
+from quorate.papers.queries.private_score import private_cross_val_score, private_score
+from quorate.papers.queries.query_learner import QueryLearner
+from quorate.papers.stability import DecisionListRule, QueryRule, StableLearner
+from quorate.synth import UserSynthesizer
+from quorate.tabulate import PopularPhrases, RecordMean, UserCount, UserSum, UserTable
+from sealing import crowd_counts, crowd_total
 
 BOX = Box(np.full(3, -64.0), np.full(3, 64.0))
 GRIDS = (Grid(BOX, 0.5), Grid(BOX, 2.0**-46))
@@ -146,8 +148,8 @@ class Everything:
 def digest(crowd, kind=Bent):
     """Return a hash of exact integers: totals, counts, every user's own and under a cap."""
     found = hashlib.sha256()
-    found.update(crowd.total(kind(BOX), GRIDS[1]).tobytes())
-    found.update(crowd.counts(UserData.record_counts, np.arange(60.0)).tobytes())
+    found.update(crowd_total(crowd, kind(BOX), GRIDS[1]).tobytes())
+    found.update(crowd_counts(crowd, UserData.record_counts, np.arange(60.0)).tobytes())
     for data in (crowd, crowd.cap(5, random_state=3)):
         rows = np.concatenate(data.map(Everything(kind)))
         found.update(rows[np.argsort(rows[:, 0].view(np.uint64))].tobytes())
@@ -272,12 +274,17 @@ ESTIMATORS = {
     "count of records": (lambda: UserCount(2.0, of="records", **REMOVE), None),
     "sums": (lambda: UserSum(2.0, bounds=10.0), None),
     "mean of records": (lambda: RecordMean(2.0, **MEAN), None),
+    "synthetic people": (
+        lambda: UserSynthesizer(9.0, bounds=(-4.0, 4.0), bins=4),
+        None,
+    ),
     "table": (lambda: UserTable(9.0, delta=1e-5, **TABLE), None),
     "pure table": (lambda: UserTable(9.0, cap=9, groups=2, **TABLE), None),
     "table of popular keys": (
         lambda: UserTable(40.0, delta=1e-3, random_state=2, **{**TABLE, "keys": "popular"}),
         None,
     ),
+    "phrases": (lambda: PopularPhrases(0.2, delta=1e-3, random_state=2), whole),
     "scaler": (lambda: UserScaler(9.0, **MEAN), None),
     "pure scaler": (lambda: UserScaler(9.0, bounds=10.0), None),
     "covariance": (lambda: UserCovariance(20.0, **MEAN), None),

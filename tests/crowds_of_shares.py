@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quorate.users import UserData
+from quorate.core.users import UserData
 
 
 def zipf(categories):

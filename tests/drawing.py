@@ -2,10 +2,10 @@
 
 import functools
 
-from quorate.accounting.account import Account
-from quorate.guarantees import Gaussian, Relation
-from quorate.noise import use_noise
-from sealing import sealed_for
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Gaussian, Relation
+from quorate.core.noise import use_noise
+from sealing import all_sealed_for
 
 
 def gaussian_account(mu, relation=Relation.REPLACE):
@@ -28,7 +28,7 @@ class Drawing:
         @functools.wraps(found)
         def call(*arguments, **keywords):
             if name == "release":
-                arguments = [sealed_for(self._mechanism, each) for each in arguments]
+                arguments = all_sealed_for(self._mechanism, arguments)
             with use_noise(self._noise):
                 return found(*arguments, **keywords)
 

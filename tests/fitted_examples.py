@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from quorate.catalogue import CATALOGUE
-from quorate.noise import SecureNoise, SeededNoise, use_noise
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.noise import SecureNoise, SeededNoise, use_noise
 
 
 def make(name, **others):

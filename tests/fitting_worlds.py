@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.base import clone
 
 import quorate
-from quorate.concepts import Intervals, Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.distributions import (
     DiscreteDistribution,
     DiscreteFamily,
@@ -27,7 +28,6 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.estimators import UserEstimator
-from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -37,6 +37,7 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
+from quorate.learners.concepts import Intervals, Thresholds
 from quorate.means import (
     PrivateMedian,
     UserCovariance,
@@ -55,11 +56,11 @@ from quorate.models import (
     Ridge,
 )
 from quorate.nets import NeuralClassifier, NeuralRegressor
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.queries.query_learner import QueryLearner
-from quorate.stability import DecisionListRule, HashedPoints, StableLearner
-from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
-from quorate.users import UserData
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.queries.query_learner import QueryLearner
+from quorate.papers.stability import DecisionListRule, HashedPoints, StableLearner
+from quorate.synth import UserSynthesizer
+from quorate.tabulate import PopularPhrases, RecordMean, UserCount, UserSum, UserTable
 
 D = 5
 N_USERS = 48
@@ -224,7 +225,7 @@ class Route:
 
 COMMON = {"epsilon": 40.0, "delta": 1e-5}
 MODEL = {"steps": 3, "progress": False, "random_state": 0, **COMMON}
-GONE = {"relation": Relation.ADD_REMOVE}
+GONE, ALL = {"relation": Relation.ADD_REMOVE}, {"relation": Relation.REPLACE}
 PURE = {"epsilon": 4.0}
 SHARES = {"categories": range(9)}
 CUTS = Thresholds(-4, 4)
@@ -241,6 +242,7 @@ TABLE = {
     },
     "bounds": (0.0, 8.0),
 }
+SYNTH = {"categories": {"x0": range(9)}, "bounds": {"x1": (0.0, 9.0)}, "bins": 4}
 
 ROUTES = {
     "UserMean": Route(UserMean(bounds=9.0, **COMMON)),
@@ -328,6 +330,9 @@ ROUTES = {
         ),
         "named columns",
     ),
+    # Two keys, which others hold too: how many there are is private, and shows in the noise.
+    "PopularPhrases": Route(PopularPhrases(column="x0", **COMMON, **ALL), "binary"),
+    "PopularPhrases, add/remove": Route(PopularPhrases(column="x0", **COMMON), "binary"),
     "RecordMean": Route(RecordMean(bounds=(-4.0, 4.0), **PURE), "named columns"),
     "RecordMean, with delta": Route(RecordMean(bounds=(-4.0, 4.0), **COMMON), "named columns"),
     "ParityLearner": Route(ParityLearner(40.0, random_state=0), "binary"),
@@ -413,6 +418,10 @@ ROUTES = {
     "UserSum, a cap": Route(UserSum(bounds=9.0, cap=5.0, algorithm="gaussian", **COMMON)),
     "RecordMean, reals": Route(RecordMean(bounds=9.0, **PURE)),
     "RecordMean, gaussian": Route(RecordMean(bounds=9.0, algorithm="gaussian", **COMMON)),
+    "UserSynthesizer": Route(UserSynthesizer(**SYNTH, **COMMON), "named columns"),
+    "UserSynthesizer, replace": Route(
+        UserSynthesizer(**SYNTH, **COMMON, relation=Relation.REPLACE), "named columns"
+    ),
     "UserTable, categories": Route(UserTable(**TABLE, **COMMON), "two categories"),
     "UserTable, pure": Route(UserTable(**TABLE, **PURE), "two categories"),
     "UserTable, caps": Route(UserTable(cap=2, groups=2, **TABLE, **COMMON), "two categories"),

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from quorate.auditing.replay import _Forced, _Recording
-from quorate.guarantees import (
+from quorate.core.guarantees import (
     Approximate,
     Composed,
     Gaussian,
-    Laplace,
     Nothing,
     Pure,
     Repeated,
     Subsampled,
 )
-from quorate.noise.composed_laws import SECRETS
+from quorate.core.noise.composed_laws import SECRETS
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,6 @@ def recorded(event):
             return Cost()
         case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
             return Cost(pure=float(epsilon))
-        case Laplace(noise_multiplier=multiplier):
-            return Cost(pure=1.0 / float(multiplier))
         case Gaussian(noise_multiplier=multiplier):
             return Cost(square=1.0 / float(multiplier) ** 2)
         case Repeated(event=inner, count=count):
@@ -67,7 +64,7 @@ def recorded(event):
 
 
 # Samplers whose exact law is asked for; others have coins of their own, which are enumerated.
-_CHOICES = {"universe_choice", "rising_keys", "round_choice", "ordered_flips", "ordered_choice"}
+_CHOICES = {"universe_choice", "ordered_flips", "ordered_choice"}
 
 
 class _Watching:

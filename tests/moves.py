@@ -13,7 +13,7 @@ import numpy as np
 
 from bill import gaussian_epsilon
 from quorate.auditing.replay import _Forced, _Recording
-from quorate.noise import use_noise
+from quorate.core.noise import use_noise
 
 
 class _Looking:

@@ -5,8 +5,8 @@ import importlib.util
 import numpy as np
 import pytest
 
+from quorate.core.users import UserData
 from quorate.nets.jax_networks import JaxNetwork
-from quorate.users import UserData
 
 FEATURES = 3
 

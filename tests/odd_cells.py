@@ -23,14 +23,15 @@ import pyarrow as pa
 from moves import First, Second, epsilon_of, losses
 from quorate.auditing.observations import observe
 from quorate.core import alone
+from quorate.core.bounds.grid import Grid
+from quorate.core.guarantees import Relation
+from quorate.core.noise import use_noise
 from quorate.core.questions import ballots
 from quorate.core.questions.votes import count_votes
+from quorate.data.by_group import frames
+from quorate.data.by_group import person_cells as cells
 from quorate.estimators import UserEstimator
-from quorate.grid import Grid
 from quorate.means import UserQueries
-from quorate.noise import use_noise
-from quorate.users.by_group import frames
-from quorate.users.by_group import person_cells as cells
 
 SECRET = "31337"
 """What stands in odd cells and must not be read anywhere."""
@@ -292,7 +293,10 @@ class Baseline:
             yield "Other draws were made."
             return
         promise = self.seen_of_run.result.guarantee_
-        spent = epsilon_of(*losses(self.first.looks, second.looks), promise.delta)
+        pure, square = losses(self.first.looks, second.looks)
+        # Who holds another cell has left, and somebody else has joined: two moves.
+        moves = 2 if promise.relation is Relation.ADD_REMOVE else 1
+        spent = epsilon_of(pure / moves, square / moves**2, promise.delta)
         if not spent <= promise.epsilon * (1 + 1e-9):
             yield f"One cell moved what is hidden by epsilon={spent:.3g}, {promise.epsilon} claimed"
 

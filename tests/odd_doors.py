@@ -28,12 +28,12 @@ from sklearn.base import clone
 
 import quorate as qr
 from odd_cells import OBJECTS, SECRET
-from quorate.concepts import Thresholds
-from quorate.engines.files import FileCrowd
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.queries.query_learner import QueryLearner
-from quorate.stability import StableLearner
-from quorate.users import UserData
+from quorate.core.users import UserData
+from quorate.data.engines.files import FileCrowd
+from quorate.learners.concepts import Thresholds
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.queries.query_learner import QueryLearner
+from quorate.papers.stability import StableLearner
 
 N_USERS, EACH = 36, 3
 ROWS = N_USERS * EACH
@@ -124,6 +124,14 @@ CASES = {
         ("drink",),
         private_labels=True,
     ),
+    **{
+        f"phrases of {name}": Case(
+            qr.PopularPhrases(column=name, of=of, random_state=0, **LARGE),
+            (name,),
+            private_labels=True,
+        )
+        for name, of in (("drink", "words"), ("drink", "characters"), ("k", "texts"))
+    },
     "product": Case(
         qr.ProductDistribution(categories=[DRINKS, [0, 1, 2, 3]], epsilon=4.0), ("drink", "k")
     ),
@@ -134,9 +142,19 @@ CASES = {
     ),
     "sum": Case(qr.UserSum(4.0, bounds={"x": (0.0, 10.0)}), ("x",)),
     "table": Case(qr.UserTable(4.0, by="drink", keys=DRINKS, **SUMS), ("drink", "x")),
+    "synthetic people": Case(
+        qr.UserSynthesizer(40.0, categories={"drink": DRINKS}, bounds={"x": (0.0, 10.0)}, bins=3),
+        ("drink", "x"),
+    ),
     "table of numbers": Case(qr.UserTable(4.0, by="k", keys=[1, 2], **SUMS), ("k", "x")),
     "table of both": Case(
         qr.UserTable(4.0, by=["drink", "k"], keys={"drink": DRINKS, "k": [0, 1]}, **SUMS),
+        ("drink", "k", "x"),
+    ),
+    "table of rows and all others": Case(
+        qr.UserTable(
+            4.0, by=["drink", "k"], keys=[(DRINKS[0], 0), (DRINKS[1], 1)], others=True, **SUMS
+        ),
         ("drink", "k", "x"),
     ),
     **{
@@ -207,7 +225,9 @@ def of_numbers(case):
 
 def without_names(case):
     """Whether a case reads columns without names: all of numbers, or one of labels."""
-    tables = isinstance(case.estimator, qr.UserTable | qr.UserCount | qr.UserSum)
+    tables = isinstance(
+        case.estimator, qr.UserTable | qr.UserCount | qr.UserSum | qr.UserSynthesizer
+    )
     return not tables and (not case.categories or case.one_label)
 
 

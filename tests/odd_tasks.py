@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quorate.catalogue import TASKS, Target
-from quorate.files.table_files import Columns, TableFile
+from quorate.app.catalogue import TASKS, Target
+from quorate.app.tasks.fitting import FitRequest, fit
+from quorate.data.files.table_files import Columns, TableFile
 from quorate.ranges import Limit
-from quorate.tasks.fitting import FitRequest, fit
 
 N_USERS, EACH = 40, 3
 _rows = range(N_USERS * EACH)
@@ -40,6 +40,13 @@ ASKED["table"] = {
     "features": (),
     "limits": (Limit(0, 9, "dose"),),
     "options": {"by": "ill", "keys": "no,yes", "statistics": "visits=count,dose=sum"},
+}
+ASKED["phrases"] = {"features": (), "delta": 1e-3, "options": {"column": "ill", "of": "words"}}
+ASKED["synth"] = {
+    "features": ("dose", "ill"),
+    "limits": (Limit(0, 9, "dose"),),
+    "categories": {"ill": ("no", "yes")},
+    "options": {"bins": "4"},
 }
 # The law of its coins has too many paths to be compared here.
 ASKED["parity"]["algorithm"] = "vote"
@@ -76,7 +83,7 @@ def read_columns(task):
 def fit_of(task, suffix, column=None, cell=None):
     """Return a fit of a task on a file, to be called."""
     asked = dict(ASKED[task])
-    own = {name: asked.pop(name) for name in ("target", "classes") if name in asked}
+    own = {name: asked.pop(name) for name in ("target", "classes", "categories") if name in asked}
     columns = Columns(user=("patient",), features=asked.pop("features"), **own)
     asked |= {"epsilon": 40.0, "delta": asked.get("delta", TASKS[task].default_delta)}
     request = FitRequest(task=task, columns=columns, **asked)

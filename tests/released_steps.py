@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.models.optimization.minibatches import open_sampled_run
 from quorate.models.regression_losses import SquaredLoss
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from sealing import start_run
 
 RNG = np.random.default_rng(0)

@@ -7,16 +7,16 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from quorate.accounting.account import Account
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
-from quorate.concepts import FiniteTable, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import opened_line
-from quorate.guarantees import Guarantee, Relation
+from quorate.core.users import UserData
 from quorate.learners import selection
+from quorate.learners.concepts import FiniteTable, Thresholds
 from quorate.learners.scores import Crossing
 from quorate.learners.scores.base import Along
-from quorate.users import UserData
 from sealing import numbers_of
 
 RELATIONS = (Relation.REPLACE, Relation.ADD_REMOVE)

@@ -1,34 +1,44 @@
 """What tests do that only the core may: seal numbers of their own, open them, and begin a run."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from quorate.core.by_hand import rows_by_hand, sealed_by_hand
+from quorate.core.by_hand import line_by_hand, rows_by_hand, sealed_by_hand, votes_by_hand
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves, Moves
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine
 from quorate.core.sealed import _KEY, Closed, opened, opened_rows, seal
+from quorate.core.users import UserData
+from quorate.core.users.crowd import check_statistic, encode_users, sum_users
 from quorate.distributions.hypotheses.families import DuelTable
-from quorate.guarantees import Relation
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.noisy_rank import NoisyRank
+from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.stable_choice import StableHistogram
+from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.noisy_numbers import NoisyNumbers
 from quorate.mechanisms.noisy_tally import NoisyTally
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.mechanisms.sums import NoisySearch, NoisySum
+from quorate.mechanisms.user_releases import UserReleases
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
-from quorate.releases.user_releases import UserReleases
-from quorate.users import UserData
 
 __all__ = [
+    "all_sealed_for",
     "compared",
+    "crowd_counts",
+    "crowd_total",
+    "crowd_votes",
     "duels_of",
     "holding",
     "moved",
@@ -46,7 +56,8 @@ __all__ = [
 ]
 
 
-OF_TOTALS = NoisySum | NoisyCount | NoisyTally | ChooseBest
+OF_VOTES = ChooseKey | StableHistogram
+OF_TOTALS = NoisySum | NoisyCount | NoisyNumbers | NoisyTally | ChooseBest
 OF_ROWS = (
     FloatQuantile
     | NoisyRank
@@ -68,11 +79,15 @@ def sealed_for(mechanism, numbers):
     What is sealed stays as it is.
     """
     mechanism = getattr(mechanism, "_mechanism", mechanism)
-    if isinstance(numbers, Closed) or not isinstance(mechanism, OF_TOTALS | OF_ROWS):
+    if isinstance(numbers, Closed) or not isinstance(mechanism, OF_TOTALS | OF_ROWS | OF_VOTES):
         return numbers
     relation = mechanism.relation
+    if isinstance(mechanism, OF_VOTES):
+        return votes_by_hand(numbers, relation)
     if isinstance(mechanism, NoisySum):
         return sealed_by_hand(numbers, GridMoves(mechanism.grid, relation), relation)
+    if isinstance(mechanism, NoisyNumbers):
+        return sealed_by_hand(numbers, mechanism.moves, relation)
     if isinstance(mechanism, NoisyCount):
         return sealed_by_hand([numbers], Moves.of_counts(1), relation)
     if isinstance(mechanism, NoisyTally):
@@ -84,9 +99,18 @@ def sealed_for(mechanism, numbers):
     return rows_by_hand(numbers, relation)
 
 
+def all_sealed_for(mechanism, numbers):
+    """Seal all that a mechanism is given: lengths and losses of pieces are one line."""
+    choice = getattr(mechanism, "_mechanism", mechanism)
+    if isinstance(choice, ChooseOrdered) and not isinstance(numbers[0], Closed):
+        known = {"sensitivity": choice.sensitivity, "one_sided": choice.one_sided}
+        return [line_by_hand(*numbers, relation=choice.relation, **known)]
+    return [sealed_for(mechanism, each) for each in numbers]
+
+
 def release_by_hand(mechanism, *numbers, **known):
     """Release plain numbers, sealed as the mechanism takes them."""
-    return mechanism.release(*(sealed_for(mechanism, each) for each in numbers), **known)
+    return mechanism.release(*all_sealed_for(mechanism, numbers), **known)
 
 
 def released_counts(search, counts, **known):
@@ -125,6 +149,24 @@ def moved_line(starts, losses, size, by=1, *, relation=Relation.REPLACE):
 def total_of(people, statistic, grid, relation=Relation.REPLACE):
     """Return the exact sum of a statistic over users, in the open."""
     return numbers_of(People(people, relation).total(statistic, grid))
+
+
+def crowd_total(crowd, statistic, grid):
+    """Add up bounded vectors over a crowd as a question does, with nothing tried beforehand."""
+    check_statistic(statistic, grid)
+    work = partial(sum_users, statistic=statistic, grid=grid)
+    return grid.join(crowd.add_up(work, whole=not getattr(statistic, "batched", True)))
+
+
+def crowd_votes(crowd, statistic, grid):
+    """Return the bounded vector of each user of a crowd, in steps."""
+    parts = crowd.map(partial(encode_users, statistic=statistic, grid=grid))
+    return np.concatenate([np.empty((0, grid.bound.dimension), np.int64), *parts])
+
+
+def crowd_counts(crowd, values, thresholds):
+    """Return how many users hold at most each threshold, in the open."""
+    return numbers_of(People(crowd, Relation.REPLACE).counts(values, thresholds))
 
 
 def numbers_of(sealed):

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from quorate import UserSeries
-from quorate.guarantees import Numerics
-from quorate.noise import SeededNoise
+from quorate.core.guarantees import Numerics
+from quorate.core.noise import SeededNoise
 from quorate.series.spending import Entries, Lookup, bounded_period
 
 PEOPLE = ("ann", "bob")
@@ -57,6 +57,7 @@ def small_series(folder, **changes):
         "horizon": WEEKS,
         "statistics": {"records": "count"},
         "touched": 1,
+        "count_cut": False,
         "store": folder / "small.sqlite",
     }
     return UserSeries(**(parameters | changes))

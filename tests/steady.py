@@ -15,8 +15,8 @@ import os
 import numpy as np
 import pytest
 
-from quorate.noise import SecureNoise, SeededNoise
-from quorate.noise.exact_decisions import LARGEST_SCALE
+from quorate.core.noise import SecureNoise, SeededNoise
+from quorate.core.noise.exact_decisions import LARGEST_SCALE
 
 EXPLORED = os.environ.get("QUORATE_EXPLORE", "")
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from contributions import fine_grid, violations
+from quorate.core.bounds.grid import Ball, Bound, Box, Grid, Interval
+from quorate.core.bounds.simplex import Simplex, Vote
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Bound, Box, Grid, Interval
-from quorate.guarantees import Relation
-from quorate.simplex import Simplex, Vote
 
 HOSTILE = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1.7e308, 5e-324, 0.0, -0.0, 1.0, 3.0, -7.5]
 values_of_users = st.one_of(st.sampled_from(HOSTILE), st.floats(), st.floats(-20, 20))

@@ -6,18 +6,13 @@ import numpy as np
 import pytest
 
 from quorate import Ledger, Relation, UserData
-from quorate.accounting.account import Account
-from quorate.engines import MemoryCrowd
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Numerics, Pure, Repeated
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.data.engines import MemoryCrowd
+from quorate.data.tables import as_feature_matrix
 from quorate.estimators import Route, UserEstimator
-from quorate.exceptions import (
-    BudgetExceededError,
-    NumericalFailure,
-    ParameterError,
-    SchemaError,
-)
-from quorate.guarantees import Numerics, Pure, Repeated
-from quorate.noise import SeededNoise, use_noise
-from quorate.users.tables import as_feature_matrix
+from quorate.exceptions import BudgetExceededError, NumericalFailure, ParameterError, SchemaError
 from sealing import moved
 
 

@@ -20,10 +20,10 @@ from sklearn.preprocessing import (
 )
 
 import quorate as qr
-from quorate.accounting import Composed, price
+from quorate.core.account import Composed, price
+from quorate.core.guarantees import Gaussian, Numerics, Repeated, Subsampled
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, RelationMismatchError
-from quorate.guarantees import Gaussian, Numerics, Repeated, Subsampled
-from quorate.noise import SeededNoise, use_noise
 
 RNG = np.random.default_rng(0)
 X, PEOPLE = RNG.normal(size=(3000, 2)), np.repeat(np.arange(1000), 3)

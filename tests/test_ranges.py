@@ -8,10 +8,13 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from quorate.accounting.ledger import Ledger
+from quorate.core.bounds.grid import Ball, Box
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.data.tables import declared_names
 from quorate.exceptions import NumericalFailure, ParameterError, UnboundedContributionError
-from quorate.grid import Ball, Box
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means import (
     PrivateMedian,
     UserCovariance,
@@ -21,7 +24,6 @@ from quorate.means import (
     UserScaler,
 )
 from quorate.models import LogisticRegression
-from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import (
     Limit,
     as_bound,
@@ -32,8 +34,6 @@ from quorate.ranges import (
     half_width,
     limits_by_name,
 )
-from quorate.users import UserData
-from quorate.users.tables import declared_names
 
 ROWS = np.random.default_rng(0).normal(51.2, 0.1, size=(60, 2))
 TABLES = {

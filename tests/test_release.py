@@ -92,20 +92,19 @@ class TestReleaseScript:
         commit(checkout)
         made = version.version(checkout)
         said = " ".join(release.problems(checkout, made, rehearse=False))
-        for word in ("tag v0.2.0", "(unreleased)", "CITATION.cff", "origin"):
+        for word in ("tag v0.2.0", "(unreleased)", "CITATION.cff", "[project.urls]"):
             assert word in said
+        links = '[project.urls]\nSource = "https://example.org/us/quorate"\n'
+        text = (checkout / "pyproject.toml").read_text()
+        (checkout / "pyproject.toml").write_text(
+            text.replace("[project.scripts]", links + "[project.scripts]")
+        )
+        assert "origin is not set" in " ".join(release.problems(checkout, made, rehearse=False))
         (checkout / "CITATION.cff").write_text("version: 0.2.0\n")
         (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 0.2.0 (2026-11-18)\n\nNew.\n")
         commit(checkout)
         git(checkout, "tag", "v0.2.0")
-        url = PROJECT["project"]["urls"]["Source"]
-        git(
-            checkout,
-            "remote",
-            "add",
-            "origin",
-            url.replace("https://github.com/", "git@github.com:"),
-        )
+        git(checkout, "remote", "add", "origin", "git@example.org:us/quorate")
         assert release.problems(checkout, version.version(checkout), rehearse=False) == []
         (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 0.2.0\n\nOther.\n")
         said = " ".join(release.problems(checkout, "0.2.0", rehearse=False))
@@ -126,6 +125,10 @@ class TestReleaseScript:
         assert "no py.typed" in said
         assert "no LICENSE" in said
         assert "no README.md" not in said
+
+
+def test_no_link_names_an_address_that_nobody_of_this_project_owns():
+    assert "urls" not in PROJECT["project"]
 
 
 class TestDependencies:

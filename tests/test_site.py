@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import quorate
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -91,6 +91,23 @@ class TestDocstringSections:
                 assert lines[start + 1].startswith(" " * 8)
                 seen += 1
         assert seen > 100
+
+    def test_a_colon_in_the_sentence_of_a_property_makes_no_type(self):
+        """The site said "release it only through a mechanism. Type: Number of records. Private"."""
+        from sphinx.ext.napoleon import Config, NumpyDocstring
+
+        sections = load("docstring_sections", DOCS / "docstring_sections.py")
+        sentence = "Number of records. Private: release it only through a mechanism."
+        config = Config(napoleon_use_ivar=False)
+        for lines, whole in (
+            ([sentence], False),
+            (sections.whole_sentence("property", [sentence]), True),
+        ):
+            text = "\n".join(
+                NumpyDocstring(lines, config, what="property", name="n_records").lines()
+            )
+            assert (sentence in text and ":type:" not in text) == whole
+        assert sections.whole_sentence("class", [sentence]) == [sentence]
 
     def test_other_sections_stay_as_they_are(self):
         sections = load("docstring_sections", DOCS / "docstring_sections.py")

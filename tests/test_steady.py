@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import quorate.noise
-from quorate.noise import SecureNoise
+import quorate.core.noise
+from quorate.core.noise import SecureNoise
 from steady import stream_of
 
 
@@ -35,9 +35,9 @@ def test_whoever_asks_for_entropy_gets_it(request):
 def test_noise_is_made_of_the_stream_by_the_code_of_real_releases(request):
     with pytest.MonkeyPatch.context() as patch:
         calls = []
-        exact = quorate.noise.sources.exact_integers
+        exact = quorate.core.noise.sources.exact_integers
         patch.setattr(
-            "quorate.noise.sources.exact_integers",
+            "quorate.core.noise.sources.exact_integers",
             lambda *a, **k: calls.append(a) or exact(*a, **k),
         )
         SecureNoise().discrete_gaussian(np.zeros(3, np.int64), sigma=5.0)

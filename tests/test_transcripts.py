@@ -6,7 +6,7 @@ import pytest
 import quorate
 import transcripts as tool
 from crowd_worlds import ESTIMATORS
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
 from quorate.estimators import UserEstimator
 
 ALL = dict(tool.transcripts())

@@ -16,15 +16,15 @@ import sys
 from collections import Counter
 
 from core_border import CLOSED_OPERATIONS, HOLDERS, TRUSTED
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.users import crowd as crowds
+from quorate.core.users.crowd import Crowd
+from quorate.core.users.data import UserData
 from quorate.estimators import UserEstimator
-from quorate.mechanisms.local import local_oracle
-from quorate.users import crowd as crowds
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
+from quorate.local import oracle as local_oracle
 
 # Where rows are grouped, stored and cut into parts: what a door returns may pass through them.
-DATA = ("quorate.users", "quorate.engines", "quorate.files")
+DATA = ("quorate.core.users", "quorate.data.engines", "quorate.data.files")
 # Who calls a function of one user's records: whatever it reads meanwhile stays inside. A local
 # oracle is the users' devices.
 CALLERS = ("quorate.core.", crowds.__name__, local_oracle.__name__)
@@ -35,7 +35,7 @@ CORE = {"quorate.estimators"} | {
 READ = ("X", "y", "offsets", "marks", "n_records")
 ASKED = {
     UserData: (*READ, "record_counts", "user_index", "user_sums", "user_means", "map", "add_up"),
-    Crowd: ("total", "votes", "counts", "along_a_line", "gather", "together"),
+    Crowd: ("along_a_line", "gather", "together"),
 }
 
 

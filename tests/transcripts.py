@@ -22,11 +22,11 @@ from crowd_worlds import COLUMNS, ESTIMATORS, visits
 from crowd_worlds import released as released_by_route
 from fitted_examples import make, released
 from quorate import UserData
-from quorate.catalogue import CATALOGUE
-from quorate.engines.arithmetic import arithmetic_fingerprint
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.protocols.vectors import known_answers
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.data.engines.arithmetic import arithmetic_fingerprint
+from quorate.local.vectors import known_answers
 
 FILE = Path(__file__).with_suffix(".json")
 SEEDS = (0, 1)

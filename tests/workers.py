@@ -8,9 +8,9 @@ from pathlib import Path
 
 # Files that share a Dask cluster, a Spark session or both.
 CLUSTERS = (
-    "tests/engines/test_dask.py",
-    "tests/engines/test_places.py",
-    "tests/engines/test_spark.py",
+    "tests/data/engines/test_dask.py",
+    "tests/data/engines/test_places.py",
+    "tests/data/engines/test_spark.py",
 )
 
 # What takes longest begins first, so that nobody is left alone with it at the end.
@@ -23,7 +23,7 @@ FIRST = (
     "tests/privacy/test_recorded_bill.py",
     "tests/contracts/test_row_stability.py",
     "tests/contracts/test_crowds.py",
-    "tests/cli/test_commands.py",
+    "tests/app/cli/test_commands.py",
     "tests/test_docs.py",
     "tests/planning/test_questions.py",
 )

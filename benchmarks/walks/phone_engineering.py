@@ -12,8 +12,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from quorate.protocols.client import Client
-from quorate.protocols.task import Task
+from quorate.local.client import Client
+from quorate.local.task import Task
 
 PROGRAM = str(Path(sys.argv[1]) / "quorate")
 PEOPLE, PORT = 400, "8799"

@@ -9,7 +9,7 @@ import random
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from quorate.cli import main
+from quorate.app.cli import main
 
 public = random.Random(3)
 

@@ -1,7 +1,7 @@
 """Quorate: learning with user-level differential privacy.
 
-The names most people need; everything else stands under its folder. Heavy imports wait until a
-name is asked for, so ``import quorate`` is fast.
+The names most people need; everything else is in its subpackage. Heavy imports wait until a name is
+asked for, so ``import quorate`` is fast.
 
 >>> import quorate as qr
 >>> qr.Relation.REPLACE.value
@@ -14,17 +14,17 @@ import importlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from quorate.guarantees import Guarantee, Relation
+from quorate.core.guarantees import Guarantee, Relation
 
 if TYPE_CHECKING:
-    from quorate.accounting.ledger import Ledger
+    from quorate.core.bounds.grid import Ball, Box, Interval
+    from quorate.core.users import UserData
     from quorate.distributions.categories.discrete import DiscreteDistribution
     from quorate.distributions.categories.product import ProductDistribution
     from quorate.distributions.hypotheses.selection import HypothesisSelector
     from quorate.distributions.normal.gaussian import GaussianDistribution
     from quorate.distributions.numeric.cdf import EmpiricalCDF
     from quorate.distributions.numeric.histogram import Histogram
-    from quorate.grid import Ball, Box, Interval
     from quorate.learners.concept_learner import ConceptLearner
     from quorate.learners.concise_learner import ConciseLearner
     from quorate.learners.loss_selector import LossSelector
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quorate.learners.parity_learner import ParityLearner
     from quorate.learners.private_threshold import PrivateThreshold
     from quorate.learners.threshold import ThresholdLearner
+    from quorate.ledger.ledger import Ledger
     from quorate.means.covariance import UserCovariance
     from quorate.means.median import PrivateMedian, UserQuantiles
     from quorate.means.queries import UserQueries
@@ -44,51 +45,52 @@ if TYPE_CHECKING:
     from quorate.models.sampling_error import sampling_error
     from quorate.nets.classification import NeuralClassifier
     from quorate.nets.regression import NeuralRegressor
+    from quorate.papers.queries.private_score import private_cross_val_score, private_score
+    from quorate.papers.queries.query_learner import QueryLearner
+    from quorate.papers.stability.stable_learner import StableLearner
     from quorate.pipelines import total_guarantee
     from quorate.planning.questions import plan
-    from quorate.queries.private_score import private_cross_val_score, private_score
-    from quorate.queries.query_learner import QueryLearner
     from quorate.series.user_series import UserSeries
-    from quorate.stability.stable_learner import StableLearner
+    from quorate.synth.user_synthesizer import UserSynthesizer
+    from quorate.tabulate.phrases import PopularPhrases
     from quorate.tabulate.record_mean import RecordMean
     from quorate.tabulate.user_count import UserCount
     from quorate.tabulate.user_sum import UserSum
     from quorate.tabulate.user_table import UserTable
-    from quorate.users import UserData
 
     __version__: str
 
 # Estimators are found in the catalogue.
 _HOME = {
-    "Ball": "quorate.grid",
-    "Box": "quorate.grid",
-    "Interval": "quorate.grid",
-    "Ledger": "quorate.accounting.ledger",
-    "UserData": "quorate.users",
+    "Ball": "quorate.core.bounds.grid",
+    "Box": "quorate.core.bounds.grid",
+    "Interval": "quorate.core.bounds.grid",
+    "Ledger": "quorate.ledger.ledger",
+    "UserData": "quorate.core.users",
     "UserSeries": "quorate.series.user_series",
     "plan": "quorate.planning",
-    "private_cross_val_score": "quorate.queries.private_score",
-    "private_score": "quorate.queries.private_score",
+    "private_cross_val_score": "quorate.papers.queries.private_score",
+    "private_score": "quorate.papers.queries.private_score",
     "sampling_error": "quorate.models.sampling_error",
     "total_guarantee": "quorate.pipelines",
 }
 _FOLDERS = (
-    "accounting",
+    "app",
     "auditing",
-    "catalogue",
-    "concepts",
-    "conversion",
+    "core",
+    "data",
     "distributions",
-    "engines",
     "learners",
+    "ledger",
+    "local",
     "means",
     "mechanisms",
     "models",
     "nets",
+    "papers",
     "planning",
-    "queries",
     "series",
-    "stability",
+    "synth",
     "tabulate",
 )
 
@@ -113,6 +115,7 @@ __all__ = [
     "NeuralClassifier",
     "NeuralRegressor",
     "ParityLearner",
+    "PopularPhrases",
     "PrivateGridSearch",
     "PrivateMedian",
     "PrivateMinError",
@@ -133,6 +136,7 @@ __all__ = [
     "UserScaler",
     "UserSeries",
     "UserSum",
+    "UserSynthesizer",
     "UserTable",
     "UserVariation",
     "plan",
@@ -156,7 +160,7 @@ def __getattr__(name: str) -> Any:
     if name in _FOLDERS:
         return importlib.import_module(f"quorate.{name}")
     if not name.startswith("_"):
-        from quorate.catalogue import CATALOGUE
+        from quorate.app.catalogue import CATALOGUE
 
         if name in CATALOGUE:
             return CATALOGUE[name].kind

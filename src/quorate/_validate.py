@@ -108,7 +108,8 @@ def finite(**values: Any) -> None:
             raise ParameterError(f"Expected a finite {name}, got {name}={_shown(value)}.")
 
 
-def _is_integer(value: object) -> bool:
+def is_integer(value: object) -> bool:
+    """Tell whether a value is a whole number, and no truth value."""
     if type(value) is int:
         return True
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -117,14 +118,14 @@ def _is_integer(value: object) -> bool:
 def positive_integer(**values: Any) -> None:
     """Reject a value that is not an integer greater than zero."""
     for name, value in values.items():
-        if not (_is_integer(value) and value > 0):
+        if not (is_integer(value) and value > 0):
             raise ParameterError(f"Expected an integer {name} > 0, got {name}={_shown(value)}.")
 
 
 def non_negative_integer(**values: Any) -> None:
     """Reject a value that is not an integer of at least zero."""
     for name, value in values.items():
-        if not (_is_integer(value) and value >= 0):
+        if not (is_integer(value) and value >= 0):
             raise ParameterError(f"Expected an integer {name} >= 0, got {name}={_shown(value)}.")
 
 
@@ -150,7 +151,7 @@ def delta(**values: Any) -> None:
 
 
 def useful_epsilon(**values: Any) -> None:
-    """Reject a budget that hides every answer, and whose noise may not fit into 64 bits."""
+    """Reject an epsilon so small that noise hides every answer and may not fit into 64 bits."""
     for name, value in values.items():
         if not (_is_real(value) and _SMALLEST_EPSILON <= value < math.inf):
             raise ParameterError(
@@ -262,7 +263,7 @@ def float_down(value: SupportsFloat) -> float:
 
 
 def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
-    """Return the exact pure loss of noise with tails exp(-abs(z) / scale), or of such a choice.
+    """Return the exact epsilon of Laplace noise of this scale, or of an exponential mechanism.
 
     >>> pure_loss(2, 6.0)
     Fraction(1, 3)
@@ -300,7 +301,7 @@ def ratio_root_up(top: int, bottom: int) -> float:
 
 
 def _is_root_of(root: float, top: int, bottom: int) -> bool:
-    """Tell whether the exact square of a float is at least ``top / bottom``, in integers."""
+    """Return whether the exact square of a float is at least ``top / bottom``, in integers."""
     if root == math.inf:
         return True
     above, below = root.as_integer_ratio()
@@ -331,7 +332,7 @@ def ratio_root_down(top: int, bottom: int) -> float:
 
 
 def is_frame(value: Any) -> bool:
-    """Tell whether ``value`` is a table that speaks Arrow.
+    """Return whether ``value`` is a table that supports the Arrow interface.
 
     >>> is_frame(np.zeros((2, 2)))
     False
@@ -364,7 +365,7 @@ def int64_vector(values: Any) -> NDArray[np.int64]:
 
 
 def scale_of(**given: Any) -> float:
-    """Return the one scale that is given as a float that is at least as large.
+    """Return a noise scale as a float, rounded up.
 
     >>> scale_of(sigma=Fraction(1, 3)) > Fraction(1, 3)
     True
@@ -380,7 +381,7 @@ def scale_of(**given: Any) -> float:
 
 
 def all_finite(array: NDArray[np.float64]) -> bool:
-    """Tell whether an array is free of NaN and infinities, in one pass and almost no memory.
+    """Return whether an array is free of NaN and infinities, in one pass and almost no memory.
 
     >>> all_finite(np.array([1.0, np.inf]))
     False
@@ -392,7 +393,7 @@ def all_finite(array: NDArray[np.float64]) -> bool:
 
 
 def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell for each row whether it is free of NaN and infinities.
+    """Return for each row whether it is free of NaN and infinities.
 
     >>> finite_rows(np.array([[1.0, np.nan], [1.0, 2.0]]))
     array([False,  True])
@@ -405,7 +406,7 @@ def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def described(value: Any) -> str:
-    """Return what a message may say about a parameter that may have been given data by mistake.
+    """Return a description of a parameter for messages, which quotes no data passed by mistake.
 
     Neither entries nor lengths: how many records there are is private.
 
@@ -422,7 +423,7 @@ def described(value: Any) -> str:
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view through which nothing can be written.
+    """Return a read-only view.
 
     >>> readonly(np.zeros(2)).flags.writeable
     False

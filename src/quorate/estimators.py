@@ -29,11 +29,26 @@ from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
 from quorate._validate import exact, float_up, is_frame
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import SharedAccount, close, only_gaussian
-from quorate.accounting.compose import price
-from quorate.accounting.ledger import Charge, Ledger
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.account.parts import SharedAccount, close, only_gaussian
+from quorate.core.guarantees import Event, Guarantee, Relation, Trust
 from quorate.core.people import People
+from quorate.core.public_randomness import public_generator
+from quorate.core.users import UserData
+from quorate.core.users.closed import closed
+from quorate.core.users.crowd import Crowd
+from quorate.core.users.data import named_users
+from quorate.data.by_name import takes_names
+from quorate.data.coding import CodedTable, Coding, coded_columns
+from quorate.data.frames import as_table, open_frame
+from quorate.data.tables import (
+    as_feature_matrix,
+    check_rows,
+    column_names,
+    declared_names,
+    without_rows,
+)
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
@@ -41,23 +56,8 @@ from quorate.exceptions import (
     RelationMismatchError,
     SchemaError,
 )
-from quorate.guarantees import Event, Guarantee, Relation, Trust
-from quorate.public_randomness import public_generator
+from quorate.ledger.ledger import Charge, Ledger
 from quorate.ranges import coded_bounds, dates_among
-from quorate.users import UserData
-from quorate.users.by_name import takes_names
-from quorate.users.closed import closed
-from quorate.users.coding import CodedTable, Coding, coded_columns
-from quorate.users.crowd import Crowd
-from quorate.users.data import named_users
-from quorate.users.frames import as_table, open_frame
-from quorate.users.tables import (
-    as_feature_matrix,
-    check_rows,
-    column_names,
-    declared_names,
-    without_rows,
-)
 
 __all__ = ["NotFitted", "Route", "UserEstimator"]
 
@@ -93,7 +93,7 @@ class Route:
     Attributes
     ----------
     name : str
-        The word by which ``algorithm=`` asks for it.
+        The value of ``algorithm=`` that selects it.
     reason : str
     spread : float or None
         Private estimate of how far one user lies from the centre, if there is one.
@@ -291,7 +291,10 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return ledger.charge(name, charged, purpose=type(self).__name__)
 
     def _warn_of_repeated_fits(self) -> None:
-        """Say before the charge that a search of scikit-learn pays for every one of its fits."""
+        """Say before the charge that a search of scikit-learn pays for every one of its fits.
+
+        One with a checkpoint is refused: its fits would share it.
+        """
         frame = inspect.currentframe()
         while frame is not None:
             module = str(frame.f_globals.get("__name__", ""))
@@ -304,13 +307,18 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     UserWarning,
                     stacklevel=2,
                 )
+                if getattr(self, "checkpoint", None) is not None:
+                    raise ParameterError(
+                        "Expected no checkpoint= in a search of scikit-learn: every fit would go "
+                        "on from one file, and be scored on people it has seen."
+                    )
                 return
             frame = frame.f_back
 
     def draw_from(self, account: SharedAccount) -> Self:
         """Let the next fit borrow its budget from an account, which shows all that was drawn.
 
-        For what asks several questions about the same people under one promise.
+        For fits that consist of several releases about the same people under one guarantee.
         """
         self._lender = account
         return self
@@ -415,7 +423,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if public numbers call a fit hopeless; most estimators fit however few come."""
+        """Raise if public numbers show that the fit cannot work; most estimators never do."""
 
     def _forget(self) -> None:
         """Drop what an earlier fit released, so that no old figure stands beside a new promise."""

@@ -70,7 +70,7 @@ __all__ = [
 
 
 class QuorateError(Exception):
-    """Base of everything Quorate raises on purpose."""
+    """Base class of all exceptions of Quorate."""
 
 
 class ParameterError(QuorateError, ValueError):
@@ -90,7 +90,7 @@ class SchemaError(QuorateError, ValueError):
 
 
 class WithheldError(SchemaError):
-    """A computation on rows failed; what it said is withheld, because it may quote records."""
+    """A computation on rows failed; its message is withheld, because it may quote records."""
 
 
 class GridOverflowError(QuorateError, OverflowError):
@@ -98,7 +98,7 @@ class GridOverflowError(QuorateError, OverflowError):
 
 
 class NotEnoughUsersError(QuorateError, RuntimeError):
-    """Public numbers alone say that the analysis cannot work."""
+    """Public numbers show that the analysis cannot work with so few users."""
 
 
 class AccountingError(QuorateError, RuntimeError):
@@ -126,7 +126,7 @@ class BudgetExceededError(LedgerError):
 
 
 class UnknownDatasetError(LedgerError, LookupError):
-    """No budget was ever set for this data set name."""
+    """No budget was set for a data set of this name."""
 
 
 class LedgerFileError(LedgerError):
@@ -146,7 +146,7 @@ class AlreadyAnsweredError(QuorateError, RuntimeError):
 
 
 class SealedError(QuorateError, TypeError):
-    """A private number would be read, or made, outside the core."""
+    """Code outside the core tried to read or make a private number."""
 
 
 class AuditError(QuorateError, RuntimeError):
@@ -158,7 +158,7 @@ class EnumerationError(AuditError):
 
 
 class ReplayMismatchError(QuorateError, RuntimeError):
-    """Neighbouring data asked for different noise: the control flow depends on the data."""
+    """Neighbouring data drew different noise: the control flow depends on the data."""
 
 
 class MixedArithmeticError(QuorateError, RuntimeError):
@@ -166,15 +166,15 @@ class MixedArithmeticError(QuorateError, RuntimeError):
 
 
 class SeriesStoreError(QuorateError, RuntimeError):
-    """What a series remembers of people is missing, older than the ledger, or of another series."""
+    """The store of a series is missing, older than the ledger, or belongs to another series."""
 
 
 class CheckpointError(QuorateError, RuntimeError):
-    """A checkpoint is not the latest, belongs to another training, or went on elsewhere."""
+    """A checkpoint is not the latest, belongs to another training, or is continued elsewhere."""
 
 
 class SpoolError(QuorateError, OSError):
-    """The disk cannot hold a copy of the records; nothing half-written is left."""
+    """The disk is too full for a copy of the records; partial files were removed."""
 
 
 class MissingExtraError(QuorateError, ImportError):

@@ -13,10 +13,10 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import get_tags
 
 from quorate._validate import exact, float_up
-from quorate.accounting.compose import price
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Approximate, Event, Guarantee, compose_events
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, RelationMismatchError
-from quorate.guarantees import Approximate, Event, Guarantee, compose_events
 
 __all__ = ["total_guarantee"]
 
@@ -43,8 +43,7 @@ def total_guarantee(estimator: Any) -> Guarantee:
         A private step has no guarantee yet.
     RelationMismatchError
         Steps protect different units or hide different neighbours.
-    ParameterError
-        No step is private: then nothing is promised.
+    ParameterError No step is private, so there is nothing to guarantee.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def _steps(estimator: Any) -> Iterator[Any]:
 
 
 def _learns_nothing(step: Any) -> bool:
-    """Tell whether a step holds nothing about the data, after a fit, but the shape of a row."""
+    """Return whether a step holds nothing about the data, after a fit, but the shape of a row."""
     if step is None or isinstance(step, str | PolynomialFeatures):  # "passthrough", "drop"
         return True
     return not get_tags(step).requires_fit

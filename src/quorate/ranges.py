@@ -8,8 +8,8 @@ anything. A caller may write
 * a dictionary from the names of the columns to numbers or pairs, such as ``{"age": (0, 120)}``, or
   to pairs of dates, ``{"visit": ("2020-01-01", "2024-12-31")}``; a boolean column lies in [0, 1]
   unless it is named;
-* an :class:`~quorate.grid.Interval`, a :class:`~quorate.grid.Box` or a
-  :class:`~quorate.grid.Ball`.
+* an :class:`~quorate.core.bounds.grid.Interval`, a :class:`~quorate.core.bounds.grid.Box` or a
+  :class:`~quorate.core.bounds.grid.Ball`.
 
 Limits come from public knowledge, never from the data. Messages name types, shapes and columns and
 quote single numbers only: data that are passed by mistake do not appear in an error.
@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import described
+from quorate.core.bounds.grid import Bound, Box, Interval
+from quorate.core.users.crowd import Crowd
+from quorate.data.coding import Coding, Days, Plain
+from quorate.data.dates import days_of
+from quorate.data.tables import NO_FEATURES, declared_names
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.grid import Bound, Box, Interval
-from quorate.users.coding import Coding, Days, Plain
-from quorate.users.crowd import Crowd
-from quorate.users.dates import days_of
-from quorate.users.tables import NO_FEATURES, declared_names
 
 __all__ = [
     "Limit",
@@ -117,7 +117,7 @@ class Limit:
 def limits_by_name(
     bounds: Mapping[str | None, Any], names: Sequence[str], *, others: Sequence[str] = ()
 ) -> list[Any]:
-    """Return what a dictionary says about each of ``names``, in their order.
+    """Return the entry of a dictionary for each of ``names``, in their order.
 
     The key ``None`` stands for all columns without limits of their own; ``others`` may be named
     too.
@@ -161,13 +161,13 @@ def dates_among(bounds: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def coded_bounds(bounds: Any, coding: Coding) -> Any:
-    """Return the limits of the columns of numbers that the columns of a table become.
+    """Return the limits of the encoded columns of a table.
 
     Zeros and ones lie in [0, 1], days between 0 and the length of their range; numbers have the
     limits that are stated for them, or for all; without ``bounds`` they have none, and nothing is
     bounded unless there are no such numbers.
 
-    >>> from quorate.users.coding import Category
+    >>> from quorate.data.coding import Category
     >>> coding = Coding.of(["age", "region"], {"region": Category("region", ("n", "s"))})
     >>> coded_bounds({"age": (0, 120)}, coding)
     {'age': (0, 120), 'region=n': (0.0, 1.0), 'region=s': (0.0, 1.0)}
@@ -232,7 +232,7 @@ def as_limits(
 def as_bound(bounds: Any, dimension: int, names: Sequence[str] | None = None) -> Bound:
     """Return a public bound for vectors of ``dimension`` coordinates.
 
-    A :class:`~quorate.grid.Bound` stays itself; all else becomes a box.
+    A :class:`~quorate.core.bounds.grid.Bound` is returned unchanged; anything else becomes a box.
 
     >>> as_bound(2.0, 2).l2_radius.__round__(6)
     2.828427
@@ -255,7 +255,7 @@ def as_bound(bounds: Any, dimension: int, names: Sequence[str] | None = None) ->
 
 
 def for_squares(bound: Bound) -> Bound:
-    """Return the bound if squares of what lies in it can be bounded too.
+    """Return the bound; refuse one so large that squares would overflow.
 
     >>> for_squares(Interval(-1.0, 1.0)).dimension
     1
@@ -302,9 +302,9 @@ def declared_features(X: Any) -> int | None:
 
 
 def declared_bound(bounds: Any, X: Any) -> Bound:
-    """Return the bound before the data are read; refuse what can be seen to be wrong.
+    """Return the bound before the data are read; refuse an invalid one.
 
-    Where ``X`` does not tell its number of features, it is taken from the bounds, or 1.
+    If ``X`` does not state its number of features, the bounds determine it; otherwise it is 1.
 
     >>> declared_bound(([0.0, 1.0], 5.0), [[1.0, 2.0]]).dimension
     2
@@ -383,7 +383,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_finite(lower: Number, upper: Number) -> bool:
-    """Tell whether both limits and their distance are finite as floats."""
+    """Return whether both limits and their distance are finite as floats."""
     try:
         return math.isfinite(float(upper) - float(lower))
     except OverflowError:

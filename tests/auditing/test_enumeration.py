@@ -19,8 +19,8 @@ from quorate.auditing import (
 )
 from quorate.auditing.enumeration import freeze
 from quorate.auditing.laws import gaussian_interval
-from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.noise import ambient_noise
+from quorate.core.guarantees import Guarantee, Numerics, Relation
+from quorate.core.noise import ambient_noise
 
 
 class TestLawsOfSingleDraws:

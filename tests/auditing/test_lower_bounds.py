@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from quorate.auditing import epsilon_lower_bound
+from quorate.core.guarantees import Guarantee
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee
 
 
 def discrete_laplace(seed, size, scale):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from quorate.auditing.observations import observe
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 
 
 def raising(error):

@@ -12,10 +12,11 @@ import pytest
 from drawing import Drawing
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
-from quorate.guarantees import Guarantee
+from quorate.core.guarantees import Guarantee
+from quorate.core.noise import SeededNoise, ambient_noise, use_noise
+from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.noise import SeededNoise, ambient_noise, use_noise
-from quorate.noise.composed_laws import PiecewiseLaw
+from sealing import release_by_hand
 
 
 def distance_from_half(values, domain):
@@ -28,7 +29,7 @@ def distance_from_half(values, domain):
 
 
 def median(values, domain=12, epsilon=1.0):
-    return ChooseOrdered(epsilon=epsilon).release(*distance_from_half(values, domain))
+    return release_by_hand(ChooseOrdered(epsilon=epsilon), *distance_from_half(values, domain))
 
 
 class TestEnumeration:
@@ -76,7 +77,9 @@ class TestReplay:
         report = replay(median, [3, 3, 8], [3, 3, 0], seed=seed)
         assert report.same, str(report)
         assert len(report.calls) == 1
-        assert report.calls[0].startswith("ordered_choice(rate=Fraction(1, 2), lower=0, size=12)")
+        assert report.calls[0].startswith(
+            "ordered_choice(rate=Fraction(1, 2), lower=0, size=12, scales=((1, 1),))"
+        )
 
     def test_a_domain_taken_from_the_data_is_seen(self):
         assert not replay(lambda v: median(v, domain=max(v) + 1), [3, 3, 8], [3, 3, 9]).same
@@ -84,7 +87,7 @@ class TestReplay:
     def test_an_error_inside_the_sampler_is_seen(self):
         def run(values):
             lengths = np.array([values[0], 5], dtype=np.int64)  # a negative length is refused
-            return ChooseOrdered(epsilon=1.0).release(lengths, np.array([0, 1]))
+            return release_by_hand(ChooseOrdered(epsilon=1.0), lengths, np.array([0, 1]))
 
         report = replay(run, [1], [-1])
         assert not report.same

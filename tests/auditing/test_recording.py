@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.auditing import RecordedNoise, ReplayMismatchError
-from quorate.guarantees import Numerics
+from quorate.core.guarantees import Numerics
 
 ADDITIVE = [("discrete_laplace", "scale"), ("discrete_gaussian", "sigma"), ("geometric", "scale")]
 vectors = st.lists(st.integers(-(2**40), 2**40), min_size=3, max_size=3)

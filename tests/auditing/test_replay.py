@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from quorate.auditing import ReplayMode, replay
+from quorate.core.noise import SecureNoise, ambient_noise
 from quorate.exceptions import ParameterError
-from quorate.noise import SecureNoise, ambient_noise
 
 DATA, NEIGHBOUR = [0.2, 0.4, 0.9], [0.2, 0.4, 7.0]
 

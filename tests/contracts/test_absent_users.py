@@ -12,10 +12,10 @@ import pytest
 from sklearn.base import clone
 
 from quorate.auditing.replay import replay
-from quorate.concepts import Conjunctions, Thresholds
-from quorate.core.by_hand import rows_by_hand
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
+from quorate.core.guarantees import Relation
+from quorate.core.questions.ranks import covered_pieces
+from quorate.core.users import UserData
 from quorate.learners import (
     ConceptLearner,
     LossSelector,
@@ -23,6 +23,7 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
+from quorate.learners.concepts import Conjunctions, Thresholds
 from quorate.means import (
     PrivateMedian,
     UserCovariance,
@@ -31,7 +32,6 @@ from quorate.means import (
     UserQueries,
     UserScaler,
 )
-from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
 from quorate.models import (
@@ -42,7 +42,6 @@ from quorate.models import (
     minimize,
 )
 from quorate.ranges import as_bound
-from quorate.users import UserData
 
 # Around a power of two, where a step that follows n would change.
 N = 65
@@ -124,8 +123,8 @@ def test_a_twin_whose_grid_follows_the_number_of_users_is_caught():
 COUNTS = re.compile("77[78]")
 MESSAGES = {
     "a grid": lambda rows: Grid(Ball(1.0, dimension=3), 0.5).encode(rows),
-    "limits of quantiles": lambda rows: PrivateQuantile(domain=(0, 9), epsilon=1.0).release_between(
-        rows_by_hand(np.zeros(len(rows), int)), rows_by_hand(np.zeros(len(rows) + 1, int))
+    "ends of intervals": lambda rows: covered_pieces(
+        np.zeros(len(rows), int), np.zeros(len(rows) + 1, int), domain=(0, 9)
     ),
     "data as a box": lambda rows: Box(rows[:, 0] + 1.0, rows[:, 0]),
     "data as a matrix of limits": lambda rows: Box(rows, rows + 1.0),

@@ -16,33 +16,33 @@ import pytest
 from crowd_worlds import COLUMNS, ESTIMATORS, EVERY, FAMILIES, digest, known, released, visits
 from fitted_examples import make
 from fitted_examples import released as told
-from quorate.catalogue import CATALOGUE
-from quorate.concepts import Classifiers, Thresholds
-from quorate.concepts.base import Concept, Constant, labelled_records
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.public_randomness import SharedSeed
 from quorate.core.questions import ballots as table_keys
+from quorate.core.users import UserData
+from quorate.core.users.public_choices import in_own_order
+from quorate.data.engines import MemoryCrowd
+from quorate.data.engines.files import FileCrowd
+from quorate.data.engines.layout import Layout
 from quorate.distributions import DiscreteDistribution
-from quorate.engines import MemoryCrowd
-from quorate.engines.files import FileCrowd
-from quorate.engines.layout import Layout
+from quorate.learners.concepts import Classifiers, Thresholds
+from quorate.learners.concepts.base import Concept, Constant, labelled_records
 from quorate.learners.loss_selector import _OwnLosses
+from quorate.local.oracle import Report
+from quorate.local.randomizers.known_laws import BinaryResponse
 from quorate.means import UserVariation
 from quorate.means.queries import _Evaluated
-from quorate.mechanisms.local.local_oracle import Report
-from quorate.mechanisms.local.randomizers import BinaryResponse
 from quorate.models.losses import Loss, by_user
 from quorate.models.vectorized import Vectorized
-from quorate.noise import SeededNoise, use_noise
-from quorate.public_randomness import SharedSeed
-from quorate.queries import StatisticalQuery
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.stability import QueryRule
-from quorate.stability.reproducible import AmplifiedRule
-from quorate.stability.rules import StableRule
-from quorate.stability.softmax import SoftmaxRule
-from quorate.stability.stable_learner import decide_quietly
+from quorate.papers.queries import StatisticalQuery
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.stability import QueryRule
+from quorate.papers.stability.reproducible import AmplifiedRule
+from quorate.papers.stability.rules import StableRule
+from quorate.papers.stability.softmax import SoftmaxRule
+from quorate.papers.stability.stable_learner import decide_quietly
 from quorate.tabulate import UserTable
-from quorate.users import UserData
-from quorate.users.public_choices import in_own_order
 
 
 def mixed(table):

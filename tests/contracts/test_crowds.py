@@ -19,11 +19,11 @@ from crowd_worlds import (
     write,
 )
 from quorate import _FOLDERS
-from quorate.engines import MemoryCrowd
-from quorate.engines.files import FileCrowd
+from quorate.core.users import UserData
+from quorate.data.engines import MemoryCrowd
+from quorate.data.engines.files import FileCrowd
 from quorate.estimators import UserEstimator
 from quorate.means import UserQueries
-from quorate.users import UserData
 
 every_estimator = pytest.mark.parametrize("name", list(ESTIMATORS))
 
@@ -89,7 +89,9 @@ def test_every_public_estimator_is_compared():
 def public_estimators():
     """Return the estimators that some folder of the package lists among its names."""
     rooms = [importlib.import_module(f"quorate.{folder}") for folder in _FOLDERS]
-    names = [getattr(room, name) for room in (quorate, *rooms) for name in room.__all__]
+    names = [
+        getattr(room, name) for room in (quorate, *rooms) for name in getattr(room, "__all__", ())
+    ]
     return {kind for kind in names if isinstance(kind, type) and issubclass(kind, UserEstimator)}
 
 

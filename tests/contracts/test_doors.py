@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import quorate as qr
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.users.closed import closed
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
-from quorate.users.closed import closed
 
 N = 60
 USERS = np.arange(N) // 2

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from quorate.engines import MemoryCrowd, UserMeans
-from quorate.grid import Ball, Bound, Box
+from quorate.core.bounds.grid import Ball, Bound, Box
+from quorate.core.bounds.simplex import Vote
+from quorate.core.users import UserData
+from quorate.data.engines import MemoryCrowd, UserMeans
 from quorate.mechanisms.sums import choose_grid
-from quorate.simplex import Vote
-from quorate.users import UserData
+from sealing import crowd_total, crowd_votes
 
 
 class Engine:
@@ -27,10 +28,10 @@ class Engine:
         return MemoryCrowd(data, n_parts=self.n_parts, threads=self.threads)
 
     def sum_over_users(self, data, statistic, grid):
-        return self.crowd(data).total(statistic, grid)
+        return crowd_total(self.crowd(data), statistic, grid)
 
     def votes(self, data, statistic, grid):
-        found = self.crowd(data).votes(statistic, grid)
+        found = crowd_votes(self.crowd(data), statistic, grid)
         if self.n_parts is None:
             return found
         votes = np.empty_like(found)

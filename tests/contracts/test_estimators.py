@@ -23,16 +23,16 @@ import quorate
 from fitted_examples import fit, fitted, make, released, rows, with_rows
 from fitting_worlds import public_estimators
 from quorate import UserMean
-from quorate.accounting.ledger import Ledger
+from quorate.app.catalogue import CATALOGUE, Target
+from quorate.app.catalogue.examples import N_USERS
+from quorate.app.tasks.unread import UnreadUsers
 from quorate.auditing import replay
-from quorate.catalogue import CATALOGUE, Target
-from quorate.catalogue.examples import N_USERS
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.estimators import Route
 from quorate.exceptions import BudgetExceededError, ParameterError, QuorateError, SchemaError
-from quorate.guarantees import Guarantee, Relation
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.stated_error import StatedError
-from quorate.noise import SeededNoise, use_noise
-from quorate.tasks.unread import UnreadUsers
 
 every_estimator = pytest.mark.parametrize("name", CATALOGUE)
 LABELLED = [name for name, each in CATALOGUE.items() if each.target is Target.LABEL]
@@ -56,7 +56,7 @@ WITHOUT_ERROR = {
     "NeuralRegressor": "noise moves the weights of a network in ways that no formula follows",
 }
 OF_WHO_IS_THERE = dict.fromkeys(
-    ("UserCount", "UserSum", "RecordMean", "UserTable"),
+    ("PopularPhrases", "UserCount", "UserSum", "RecordMean", "UserTable", "UserSynthesizer"),
     "every other tool for tables hides who joins or leaves",
 )
 OF_PEOPLE_ONLY = {

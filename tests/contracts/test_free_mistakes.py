@@ -16,9 +16,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from fitting_worlds import public_estimators
-from quorate.accounting.ledger import Ledger
-from quorate.cli import main
-from quorate.concepts import Thresholds
+from quorate.app.cli import main
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.distributions import (
     DiscreteDistribution,
     DiscreteFamily,
@@ -29,7 +29,6 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.exceptions import NotEnoughUsersError, QuorateError
-from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -39,6 +38,8 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
+from quorate.learners.concepts import Thresholds
+from quorate.ledger.ledger import Ledger
 from quorate.means import (
     PrivateMedian,
     UserCovariance,
@@ -57,12 +58,12 @@ from quorate.models import (
     Ridge,
 )
 from quorate.nets import NeuralClassifier, NeuralRegressor
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.queries.private_score import private_cross_val_score
-from quorate.queries.query_learner import QueryLearner
-from quorate.stability import StableLearner
-from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
-from quorate.users import UserData
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.queries.private_score import private_cross_val_score
+from quorate.papers.queries.query_learner import QueryLearner
+from quorate.papers.stability import StableLearner
+from quorate.synth import UserSynthesizer
+from quorate.tabulate import PopularPhrases, RecordMean, UserCount, UserSum, UserTable
 
 N, PEOPLE = 1200, 300
 RNG = np.random.default_rng(0)
@@ -135,6 +136,7 @@ RULES = {
 }
 NUMBERS = {
     "UserVariation": UserVariation(bounds=9.0),
+    "UserSynthesizer": UserSynthesizer(bounds=9.0, bins=3, relation=Relation.REPLACE),
     "EmpiricalCDF": EmpiricalCDF(bounds=(-9.0, 9.0)),
     "GaussianDistribution": GaussianDistribution(bounds=9.0, covariance=np.eye(2)),
     "Histogram": Histogram(bounds=(-9.0, 9.0)),
@@ -144,6 +146,7 @@ NUMBERS = {
 LABELLED = {
     "DiscreteDistribution": DiscreteDistribution(categories=range(9)),
     "ProductDistribution": ProductDistribution(categories=[range(9)]),
+    "PopularPhrases": PopularPhrases(relation=Relation.REPLACE),
 }
 # They read columns by name.
 NAMED = {
@@ -392,7 +395,6 @@ SPECIAL = [
     ("LogisticRegression", {"penalty": -1.0}),
     ("LogisticRegression", {"steps": 0}),
     ("LogisticRegression", {"batch_rate": 2.0}),
-    ("LogisticRegression", {"batch_rate": 0.1, "steps": None}),
     ("LogisticRegression", {"records": -1}),
     ("LogisticRegression", {"hopeless": "try"}),
     ("LogisticRegression", {"fit_intercept": "yes"}),

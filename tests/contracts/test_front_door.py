@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import quorate as qr
-from quorate.catalogue import TASKS
-from quorate.cli import main
+from quorate.app.catalogue import TASKS
+from quorate.app.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_there_is_no_confident_answer_about_nothing(task, given, table, capsys):
     code, said = run(table, task, *given.split(), "--epsilon", "8", capsys=capsys)
     assert code == 1
     assert "could be read" in said
-    assert "about nothing" in said
+    assert "no answer" in said
 
 
 def test_a_request_file_is_written_from_names_and_run(table, tmp_path, capsys):
@@ -102,7 +102,8 @@ def test_a_row_that_lacks_a_value_has_neither_label_nor_probability():
 
 
 def test_a_hundred_small_releases_fit_into_a_budget_of_one(tmp_path):
-    from quorate.accounting import Gaussian, gaussian_multiplier
+    from quorate.core.account import Gaussian
+    from quorate.mechanisms.calibrate import gaussian_multiplier
 
     noise = Gaussian(gaussian_multiplier(epsilon=0.1, delta=1e-8))
     small = qr.Guarantee(epsilon=0.1, delta=1e-8, events=(noise,))
@@ -131,11 +132,15 @@ def test_a_report_names_its_target_and_shows_how_to_repeat_it(table, tmp_path, c
     assert "<title>Private threshold of smokes by age" in page
     assert "quorate fit request.toml" in page
     assert "this run, as forecast" in page
-    assert "cut to them" in page
+    assert "bounds were clipped" in page
     assert "could be read" in page
 
 
 def test_every_task_can_be_planned(capsys):
+    # Other tasks say that there is no plan; tests/planning says why.
     for task in TASKS:
+        if not TASKS[task].plans:
+            assert main(["plan", task, "--users", "3000"]) == 2
+            continue
         assert main(["plan", task, "--users", "3000", "--epsilon", "1", "--delta", "1e-6"]) == 0
         assert "90% confidence" in capsys.readouterr().out

@@ -16,14 +16,17 @@ import numpy as np
 import pytest
 
 import quorate
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
-from quorate.concepts.linear_equations import pack_bits
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
 from quorate.core.bounds.lengths import Lengths
+from quorate.core.bounds.simplex import Simplex
+from quorate.core.guarantees import Approximate, Event, Guarantee, Numerics, Relation, Trust
+from quorate.core.moves import Moves
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.noise.truncated_laplace import TruncatedLaplace
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Approximate, Event, Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.blocks import BlockSum
 from quorate.mechanisms.choices.choose import ChooseBest
@@ -31,13 +34,17 @@ from quorate.mechanisms.choices.noisy_rank import NoisyRank
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.set_union import SetUnion
 from quorate.mechanisms.choices.stable_choice import StableChoice, StableHistogram
-from quorate.mechanisms.choices.universe import ChooseKey, UniverseHistogram
+from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum
+from quorate.mechanisms.linear_equations import pack_bits
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.noisy_numbers import NoisyNumbers
 from quorate.mechanisms.noisy_tally import NoisyTally
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.search.private_compare import PrivateCompare
@@ -47,10 +54,6 @@ from quorate.mechanisms.sums import GaussianSum, NoisySearch
 from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
-from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
-from quorate.noise import SeededNoise, use_noise
-from quorate.rotation import Rotation
-from quorate.simplex import Simplex
 from sealing import compared, holding, release_by_hand
 
 SOURCE = Path(quorate.__file__).parent
@@ -121,6 +124,11 @@ LISTED = [
         {"size": 3, "epsilon": 1.0},
         lambda m: m.release_values(np.array([1, 0, 1, 7])),
     ),
+    Listed(
+        NoisyNumbers,
+        {"size": 2, "moves": Moves.of_counts(2), "noise_multiplier": 3.0, "delta": 1e-6},
+        lambda m: release_by_hand(m, np.array([3, 90])),
+    ),
     Listed(NoisyCount, {"epsilon": 1.0}, lambda m: m.release_values(np.array([1, 0, 1]))),
     Listed(
         ChooseBest,
@@ -130,7 +138,7 @@ LISTED = [
     Listed(
         ChooseOrdered,
         {"epsilon": 1.0},
-        lambda m: m.release(LENGTHS, LOSSES),
+        lambda m: release_by_hand(m, LENGTHS, LOSSES),
         lambda m, beta: m.error_bound(100, beta),
     ),
     Listed(
@@ -159,21 +167,21 @@ LISTED = [
         lambda m: release_by_hand(m, np.array([3, 50]), np.array([4, 50]), point=7),
         lambda m, beta: m.upper_bound(0, beta),
     ),
-    Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: m.release({3: 2, 4: 1})),
-    Listed(
-        UniverseHistogram,
-        {"size": 9, "epsilon": 1.0},
-        lambda m: list(m.release({3: 20, 4: 1}).items()),
-    ),
+    Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: release_by_hand(m, {3: 2, 4: 1})),
     Listed(
         StableHistogram,
         {"epsilon": 1.0, "delta": 1e-3},
-        lambda m: list(m.release({3: 20, 4: 1}).items()),
+        lambda m: list(release_by_hand(m, {3: 20, 4: 1}).items()),
     ),
     Listed(
         StableChoice,
         {"epsilon": 1.0, "delta": 1e-3},
-        lambda m: str(m.release({3: 20, 4: 21})),
+        lambda m: str(release_by_hand(m, {3: 20, 4: 21})),
+    ),
+    Listed(
+        SetUnion,
+        {"noise_multiplier": 3.0, "failure": 1e-3, "delta": 2e-3},
+        lambda m: str(m.release_keys([["tea"]] * 20 + [["mate", None]])),
     ),
     Listed(
         SolveParity,
@@ -277,8 +285,8 @@ every_conversion = pytest.mark.parametrize(
 )
 # What releases something and is held to other tests, with the reason.
 ELSEWHERE = {
-    "ItemToUser": "wraps a mechanism of the caller; see tests/conversion",
-    "CertifiedItemToUser": "wraps a mechanism of the caller; see tests/conversion",
+    "ItemToUser": "wraps a mechanism of the caller; see tests/papers/conversion",
+    "CertifiedItemToUser": "wraps a mechanism of the caller; see tests/papers/conversion",
 }
 every_mechanism = pytest.mark.parametrize("listed", LISTED, ids=lambda each: each.kind.__name__)
 
@@ -347,7 +355,7 @@ def is_mechanism(kind):
 
 
 DRAWS = ("laplace", "gaussian", "geometric", "permute_and_flip", "gumbel_max", "sample", "pay")
-DRAWING_ROOMS = ("mechanisms", "accounting", "protocols", "auditing")
+DRAWING_ROOMS = ("core", "mechanisms", "local", "auditing")
 
 
 def draws(source):

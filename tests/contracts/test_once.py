@@ -29,8 +29,13 @@ from quorate import (
     private_cross_val_score,
     private_score,
 )
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import SampleAccount, SharedAccount, disjoint_groups
+from quorate.app.model_files import StoredModel
+from quorate.app.serve.message_store import MessageStore
+from quorate.app.serve.tallying import tally_store
+from quorate.core.account.account import Account
+from quorate.core.account.parts import SampleAccount, SharedAccount, disjoint_groups
+from quorate.core.guarantees import Composed, Gaussian, Repeated, Subsampled
+from quorate.core.once import OnceOnly
 from quorate.exceptions import (
     BudgetExceededError,
     NotEnoughUsersError,
@@ -38,20 +43,15 @@ from quorate.exceptions import (
     ParameterError,
     QueriesExhaustedError,
 )
-from quorate.files.model_files import StoredModel
-from quorate.guarantees import Composed, Gaussian, Repeated, Subsampled
-from quorate.mechanisms.local.local_oracle import LocalOracle, Report
-from quorate.mechanisms.local.randomizers import BinaryResponse
+from quorate.local.messages import MessageFormat
+from quorate.local.oracle import LocalOracle, Report
+from quorate.local.randomizers.known_laws import BinaryResponse
+from quorate.local.shuffler import Shuffler
+from quorate.local.task import Task
 from quorate.mechanisms.noisy_count import NoisyCount
-from quorate.once import OnceOnly
-from quorate.protocols.messages import MessageFormat
-from quorate.protocols.shuffler import Shuffler
-from quorate.protocols.task import Task
-from quorate.queries.oracles.central import CentralOracle
-from quorate.queries.oracles.local import LocalQueryOracle
-from quorate.queries.statistical import OneRound, StatisticalQuery
-from quorate.serve.message_store import MessageStore
-from quorate.serve.tallying import tally_store
+from quorate.papers.queries.oracles.central import CentralOracle
+from quorate.papers.queries.oracles.local import LocalQueryOracle
+from quorate.papers.queries.statistical import OneRound, StatisticalQuery
 from sealing import moved, release_by_hand
 
 HALF = Fraction(1, 2)
@@ -78,7 +78,7 @@ def account(**options):
 
 def planned_account():
     made = account()
-    made.plan(Composed((Gaussian(8.0), Repeated(Subsampled(Gaussian(2.0), rate=0.01), 2))))
+    made.reserve_chain(Composed((Gaussian(8.0), Repeated(Subsampled(Gaussian(2.0), rate=0.01), 2))))
     return made
 
 

@@ -12,7 +12,7 @@ switch wherever it lies.
 import inspect
 import os
 import sys
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -24,34 +24,34 @@ from sklearn.base import clone
 
 from asked_tasks import ASKED
 from fitting_worlds import FIRST, ROUTES, WORLDS, Route, public_estimators, words_of
+from quorate.app.catalogue import TASKS
+from quorate.app.cli import main
+from quorate.app.model_files import StoredModel
+from quorate.app.reports.fit_report import fit_page, fit_summary
+from quorate.app.tasks.fitting import fit
+from quorate.app.tasks.forecast import forecast
+from quorate.app.tasks.requests import request_text
 from quorate.auditing import replay
 from quorate.auditing.observations import observe
-from quorate.catalogue import TASKS
-from quorate.cli import main
-from quorate.concepts import Thresholds
+from quorate.core.account import among_keys
+from quorate.core.bounds.grid import Interval
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.data.engines.files import FileCrowd
+from quorate.data.engines.layout import Layout
+from quorate.data.files.table_files import TableFile
 from quorate.distributions import GaussianDistribution
-from quorate.engines.files import FileCrowd
-from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError
-from quorate.files.model_files import StoredModel
-from quorate.files.table_files import TableFile
-from quorate.grid import Interval
-from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner, LossSelector, PrivateMinError
+from quorate.learners.concepts import Thresholds
 from quorate.means import UserMean, UserQueries
-from quorate.mechanisms import sums
-from quorate.mechanisms.choices.stable_choice import StableHistogram
+from quorate.mechanisms import sums, user_releases
+from quorate.mechanisms.choices.set_union import SetUnion
 from quorate.models import LogisticLoss, LogisticRegression, PrivateGridSearch, minimize
-from quorate.noise import SeededNoise, use_noise
-from quorate.queries.private_score import private_cross_val_score, private_score
-from quorate.releases import user_releases
-from quorate.reports.fit_report import fit_page, fit_summary
-from quorate.stability import StableLearner
+from quorate.papers.queries.private_score import private_cross_val_score, private_score
+from quorate.papers.stability import StableLearner
 from quorate.tabulate import UserTable
-from quorate.tasks.fitting import fit
-from quorate.tasks.forecast import forecast
-from quorate.tasks.requests import request_text
-from quorate.users import UserData
 
 GONE = Relation.ADD_REMOVE
 # People before one more comes: nobody, few, one less than a power of two, and powers of two.
@@ -117,15 +117,15 @@ class Desk:
 
         return made
 
-    def keys(self, histogram, votes, noise):
+    def keys(self, honest, asked, *given):
         """Return the popular keys: of the first run, whose release the second one repeats.
 
         How many keys have a vote is private, and so is the shape of their noise: what is released
         is who is above the threshold.
         """
-        self.asked.append(repr(histogram))
+        self.asked.append(asked)
         if not self.repeats:
-            self.popular.append(HONEST_KEYS(histogram, votes, SeededNoise(0)))
+            self.popular.append(honest(*given, SeededNoise(0)))
             return self.popular[-1]
         return self.popular.pop(0)
 
@@ -148,7 +148,8 @@ class Desk:
         return watched
 
 
-HONEST_KEYS = StableHistogram._popular
+def _asked_of(mechanism, desk, honest, held, noise):
+    return desk.keys(honest, repr(mechanism), mechanism, held)
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +160,11 @@ def desk(monkeypatch):
     for name, module in list(sys.modules.items()):
         if name.startswith("quorate.") and getattr(module, "choose_grid", None) is honest:
             monkeypatch.setattr(module, "choose_grid", watched)
-    monkeypatch.setattr(StableHistogram, "_popular", lambda *given: made.keys(*given))
+    union, above = SetUnion._popular, among_keys._above
+    monkeypatch.setattr(SetUnion, "_popular", partialmethod(_asked_of, made, union))
+    monkeypatch.setattr(
+        among_keys, "_above", lambda *given: made.keys(above, given[1:3], *given[:-1])
+    )
     seeded = np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda seed=None: seeded(seed or 0))
     return made

@@ -28,11 +28,11 @@ from quorate import (
     UserMean,
     UserTable,
 )
-from quorate.catalogue import TASKS, Wish
-from quorate.concepts import Conjunctions, Thresholds
+from quorate.app.catalogue import TASKS, Wish
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.learners.base import RuleLearner
-from quorate.noise import SeededNoise, use_noise
+from quorate.learners.concepts import Conjunctions, Thresholds
 from quorate.planning import plan
 from quorate.planning.questions import describe_task
 
@@ -44,7 +44,7 @@ RELEASED: dict[str, str] = {}
 
 
 def planned(task, users, epsilon, **numbers):
-    return describe_task(task, **numbers).way(users, epsilon)[0]
+    return describe_task(task, **numbers).algorithm(users, epsilon)[0]
 
 
 def taken(estimator, X, y=None):

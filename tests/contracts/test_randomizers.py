@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, RelationMismatchError
-from quorate.guarantees import Numerics, Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.protocols.randomizers.bucket_counts import BucketCounts
-from quorate.protocols.randomizers.hashed import HashedResponse
+from quorate.local.randomizers.bucket_counts import BucketCounts
+from quorate.local.randomizers.hashed import HashedResponse
 
 SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "Examples"]
 FIELDS = ["guarantee", "neighbours", "trust", "public", "numerics", "proof"]

@@ -27,9 +27,17 @@ from fitting_worlds import (
     public_estimators,
 )
 from moves import epsilon_of, loss_of
-from quorate.accounting.account import Account
 from quorate.auditing.replay import replay
-from quorate.concepts import (
+from quorate.core import alone
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Ball, Box, Grid
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.data.engines import MemoryCrowd
+from quorate.learners import ConceptLearner, LossSelector
+from quorate.learners import scores as scores_module
+from quorate.learners.concepts import (
     Classifiers,
     Conjunctions,
     DecisionLists,
@@ -41,16 +49,13 @@ from quorate.concepts import (
     Stumps,
     Thresholds,
 )
-from quorate.engines import MemoryCrowd
-from quorate.grid import Ball, Box, Grid
-from quorate.guarantees import Relation
-from quorate.learners import ConceptLearner, LossSelector
-from quorate.learners import scores as scores_module
 from quorate.means import UserQueries
 from quorate.means.covariance import outer_products
 from quorate.means.queries import _Evaluated
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.sums import choose_grid
+from quorate.mechanisms.user_releases import BoundedVectors, _LogNorms
 from quorate.models import LinearRegression, LinearSVC, LogisticRegression, Ridge
 from quorate.models.base import LinearModel
 from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
@@ -62,7 +67,6 @@ from quorate.models.coordinates.geometry import (
     _Turned,
 )
 from quorate.models.coordinates.one_round import Centred, MeanSquares, _Moved, _own_means
-from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.grid_search import UserMarks
 from quorate.models.losses import LogisticLoss, Loss, by_user
 from quorate.models.optimization.descent import AveragedDescent
@@ -71,15 +75,12 @@ from quorate.models.optimization.minimization import minimize
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
 from quorate.models.vectorized import Vectorized
 from quorate.nets.base import NeuralModel
-from quorate.noise import SeededNoise, use_noise
-from quorate.queries import Reduction, StatisticalQuery
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.queries.local_masked_parity import AgreesWithParity, SignOfVotes
-from quorate.queries.oracles.central import QueryValues
-from quorate.queries.oracles.local import Combination, Share
-from quorate.releases.user_releases import BoundedVectors, _LogNorms
-from quorate.rotation import Rotation
-from quorate.users import UserData
+from quorate.papers.queries import Reduction, StatisticalQuery
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.queries.local_masked_parity import AgreesWithParity, SignOfVotes
+from quorate.papers.queries.oracles.central import QueryValues
+from quorate.papers.queries.oracles.local import Combination, Share
+from sealing import crowd_total, crowd_votes
 
 
 class OwnLoss(Loss):
@@ -145,8 +146,6 @@ LOSSES = {
     "logistic": LogisticLoss(),
     "hinge": SmoothedHingeLoss(),
     "softmax": SoftmaxLoss(classes=4),
-    "preconditioned": PreconditionedLoss(LogisticLoss(), GEOMETRY),
-    "preconditioned softmax": PreconditionedLoss(SoftmaxLoss(classes=3), GEOMETRY),
     "of the caller": by_user(OwnLoss()),
 }
 SELECTOR = LossSelector(
@@ -300,18 +299,18 @@ class TestStatistics:
         width = quietly(STATISTICS[name], people()).shape[1]
         grid = choose_grid(Ball(4.0, dimension=width), n_users=N_USERS)
         statistic = BoundedVectors(STATISTICS[name], grid.bound)
-        expected = people("two").votes(statistic, grid)
+        expected = crowd_votes(people("two"), statistic, grid)
         order = np.argsort(people().keys())
         for first in ("two", "one record", "a thousand"):
             whole = people(first)
-            others = expected[1:].sum(axis=0) + whole.votes(statistic, grid)[0]
+            others = expected[1:].sum(axis=0) + crowd_votes(whole, statistic, grid)[0]
             for size in (1, 2, 7, 66, 10**6):
-                monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", size)
-                assert same(whole.total(statistic, grid), others)
+                monkeypatch.setattr("quorate.core.users.data._BATCH_RECORDS", size)
+                assert same(crowd_total(whole, statistic, grid), others)
             for n_parts, threads in ((1, 1), (7, 1), (66, 4)):
                 crowd = MemoryCrowd(whole, n_parts=n_parts, threads=threads)
                 votes = np.empty_like(expected)
-                votes[order] = crowd.votes(statistic, grid)
+                votes[order] = crowd_votes(crowd, statistic, grid)
                 assert same(votes[1:], expected[1:])
 
 
@@ -418,16 +417,22 @@ IN_PARTS = {"PrivateGridSearch", "ConciseLearner"}
 
 @pytest.fixture
 def seen(monkeypatch):
-    """Record every integer vector that a user contributes, run by run."""
+    """Record every integer vector that a user contributes, run by run; made-up users give none."""
     rows = []
-    truncated = Grid._truncated
+    truncated, try_once = Grid._truncated, alone._try_once
 
     def spy(self, values):
         for part, block in truncated(self, values):
             rows[-1].append(block.copy())
             yield part, block
 
+    def unseen(tried, asked):
+        known = len(rows[-1])
+        try_once(tried, asked)
+        del rows[-1][known:]
+
     monkeypatch.setattr(Grid, "_truncated", spy)
+    monkeypatch.setattr(alone, "_try_once", unseen)
     return rows
 
 
@@ -480,7 +485,7 @@ class Watched(SeededNoise):
 
 def hidden_by(route, crowd, batch, monkeypatch):
     """Return what a fit wanted to be hidden, with batches of so many records."""
-    monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", batch)
+    monkeypatch.setattr("quorate.core.users.data._BATCH_RECORDS", batch)
     with use_noise(Watched()) as noise:
         route.release(crowd)
     return noise.asked
@@ -494,7 +499,7 @@ class TestEstimators:
     def test_given_the_same_answers_everybody_else_contributes_the_same(
         self, name, seen, monkeypatch
     ):
-        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
+        monkeypatch.setattr("quorate.core.users.data._BATCH_RECORDS", 66)
         route = ESTIMATORS[name]
 
         def run(data):
@@ -630,7 +635,7 @@ class TestDemonstrations:
         grid = choose_grid(Ball(1.0, dimension=8), n_users=6600)
         statistic = BoundedVectors(lambda users: loss.user_gradients(users, START), grid.bound)
         one, other = (
-            self.crowd(row, extra).total(statistic, grid).astype(object) for extra in (0, 1)
+            crowd_total(self.crowd(row, extra), statistic, grid).astype(object) for extra in (0, 1)
         )
         return sum((one - other) ** 2) / grid.l2_sensitivity_squared(Relation.REPLACE)
 
@@ -653,15 +658,15 @@ class TestDemonstrations:
 
     @pytest.mark.parametrize("kind", [SquaredLoss, Broken])
     def test_one_more_record_of_one_user_moves_the_sum_by_one_user(self, kind, monkeypatch):
-        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
+        monkeypatch.setattr("quorate.core.users.data._BATCH_RECORDS", 66)
         assert self.apart(by_user(kind(intercept=False))) <= 1
 
     def test_with_the_matrix_product_it_moved_by_a_hundred_users(self, monkeypatch):
-        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
+        monkeypatch.setattr("quorate.core.users.data._BATCH_RECORDS", 66)
         assert self.apart(Vectorized(Broken(intercept=False))) > 100
 
     def test_the_neighbours_end_up_in_the_same_places(self, monkeypatch):
-        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
+        monkeypatch.setattr("quorate.core.users.data._BATCH_RECORDS", 66)
 
         def ends(loss, extra, seeds):
             return np.sort([self.where_it_ends(loss, extra, seed) for seed in seeds])

@@ -13,10 +13,10 @@ import pytest
 
 import quorate as qr
 from fitted_examples import make, released
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
-from quorate.noise import SeededNoise, use_noise
-from quorate.queries.private_score import private_cross_val_score, private_score
+from quorate.papers.queries.private_score import private_cross_val_score, private_score
 
 
 def seeded(work):

@@ -7,10 +7,10 @@ import pytest
 
 from quorate import UserData
 from quorate.core.alone import refuse_company
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.exceptions import SealedError
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Relation
 
 NOBODY = UserData([[0.0, 0.0]], [1.0], offsets=[0, 1]).nobody()
 

@@ -15,6 +15,8 @@ from core_border import (
     entered,
     imported,
     main,
+    private_names,
+    reached_into,
 )
 
 
@@ -36,16 +38,42 @@ def test_only_audits_and_single_rows_are_sealed_by_hand():
 
 def test_only_the_core_goes_through_private_doors():
     inside = {
-        "accounting/account_parts.py",
-        "accounting/secret_pairs.py",
+        "core/account/parts.py",
+        "core/account/secret_pairs.py",
         "core/people.py",
         "core/questions/ballots.py",
+        "core/questions/held_keys.py",
         "core/questions/lines.py",
         "core/questions/scores.py",
         "core/questions/shares.py",
         "core/sealed.py",
     }
     assert those(entered) <= inside
+
+
+# A crowd on a cluster has groups of its own.
+OWN = {"data/engines/dask.py": {"made._groups"}}
+
+
+def test_nobody_outside_of_the_core_reaches_behind_its_names():
+    private = private_names()
+    assert {"_noise", "_whole", "_some_of", "_open"} <= private
+    outside = {name: path for name, path in MODULES.items() if not name.startswith("core/")}
+    found = {name: reached_into(path.read_text(), private) for name, path in outside.items()}
+    assert {name: reached for name, reached in found.items() if reached} == OWN
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from quorate.core.questions.lines import _rows",
+        "def f(account):\n    return account._noise",
+        "other = account._whole._check_people",
+        "class Mine(People):\n    pass",
+    ],
+)
+def test_the_check_sees_who_reaches_behind_a_name(code):
+    assert reached_into(code, private_names())
 
 
 @pytest.mark.parametrize("room", sorted(SEALED_ROOMS))
@@ -60,7 +88,7 @@ def test_a_sealed_room_holds_no_crowd_and_claims_nothing(room):
     [
         ("from quorate.core.sealed import opened", lambda code: imported(code) & KEYS),
         ("def f():\n    from quorate.core.sealed import _KEY", lambda code: imported(code) & KEYS),
-        ("from quorate.accounting.account import noise_for", lambda c: imported(c) & SOURCES),
+        ("from quorate.core.account.account import noise_for", lambda c: imported(c) & SOURCES),
         ("total._Sealed__numbers", entered),
         ("people._held_crowd().X", entered),
     ],

@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 
 from quorate import UserData
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import SampleAccount, disjoint_groups, halved, sum_of_groups
+from quorate.core.account.account import Account
+from quorate.core.account.parts import SampleAccount, disjoint_groups, halved, sum_of_groups
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Gaussian, Pure, Relation, Repeated, Subsampled
 from quorate.core.moves import Moves
 from quorate.core.people import People
 from quorate.core.questions.pairs import BySign
@@ -32,8 +34,6 @@ from quorate.exceptions import (
     SchemaError,
     SealedError,
 )
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Gaussian, Pure, Relation, Repeated, Subsampled
 from quorate.mechanisms.choices.full_windows import choose_window
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 
@@ -436,7 +436,61 @@ def yields_rows(people, account):
     return people.counts(own, [1.0])
 
 
+def writes_into_an_array(people, account):
+    kept = np.zeros(3)
+
+    def own(users):
+        found = users.user_means()[:, 0]
+        kept[: min(3, len(found))] = found[:3]
+        return found
+
+    return people.counts(own, [1.0]), kept
+
+
+SEEN = []
+
+
+def keeps_in_a_global(people, account):
+    def own(users):
+        SEEN.append(users.X.copy())
+        return users.user_means()[:, 0]
+
+    return people.counts(own, [1.0])
+
+
+def _note(users):
+    global LAST
+    LAST = users.X.copy()
+
+
+def binds_a_global(people, account):
+    def own(users):
+        _note(users)
+        return users.user_means()[:, 0]
+
+    return people.counts(own, [1.0])
+
+
+def keeps_in_a_global_of_a_class(people, account):
+    class Noting(Means):
+        def __call__(self, users):
+            SEEN.append(users.X.copy())
+            return users.user_means()
+
+    return people.total(Noting(), GRID)
+
+
+def opens_an_account_about_the_same_people(people, account):
+    unpaid = Account.for_event(Pure(1e9), about=account)
+    return unpaid.laplace(total(people), scale=1e-9)
+
+
 CHEATS = [
+    writes_into_an_array,
+    keeps_in_a_global,
+    binds_a_global,
+    keeps_in_a_global_of_a_class,
+    opens_an_account_about_the_same_people,
     draws_from_a_second_account,
     draws_from_an_account_for_one_event,
     changes_whom_people_are_about,
@@ -503,6 +557,21 @@ def test_it_is_refused(cheat):
         Fit(cheat=cheat).fit(DATA)
     assert "31337" not in str(refused.value)
     assert not hasattr(refused.value, "__notes__")
+
+
+FACTORS = np.full(4, 0.5)
+WORD = {"unit": 1.0}
+
+
+def test_a_statistic_that_only_reads_what_it_holds_is_let_through():
+    weights = np.arange(5.0)
+
+    def own(users):
+        return users.user_means()[:, 0] * FACTORS[0] * WORD["unit"] + weights[0]
+
+    people = People(DATA, Relation.REPLACE)
+    for _ in range(2):
+        assert people.counts(own, [1.0]).shape == (1,)
 
 
 def test_a_statistic_that_computes_public_numbers_once_is_let_through():
@@ -600,7 +669,7 @@ def test_the_number_of_users_is_private_under_add_remove():
 
 def test_a_sample_is_asked_once_and_by_its_own_account():
     account = Account.open(epsilon=1.0, delta=1e-6)
-    account.plan(Repeated(Subsampled(Gaussian(9.0), rate=0.5), 2))
+    account.reserve_chain(Repeated(Subsampled(Gaussian(9.0), rate=0.5), 2))
     people = People(DATA, Relation.REPLACE)
     sample = SampleAccount(account, rate=0.5)
     sampled = sample.people(people)

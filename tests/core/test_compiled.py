@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import Ball, Grid
 from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.core.compiled import LARGEST_STEPS, CompiledProgram, CompiledSums
 from quorate.core.placed import Batch, PlacedSum, Places
+from quorate.core.users import UserData
 from quorate.exceptions import SchemaError
-from quorate.grid import Ball, Grid
-from quorate.users import UserData
 
 pytest.importorskip("jax", reason="JAX is not installed: quorate[jax]")
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
+from quorate.core.bounds.simplex import Simplex, Vote
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves, Moves
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Relation
-from quorate.simplex import Simplex, Vote
 
 VALUES = [-9.0, -1.0, -0.3, 0.0, 0.4, 1.0, 9.0, np.nan, np.inf]
 

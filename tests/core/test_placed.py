@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import Ball, Grid
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.placed import Batch, PlacedSum, Places, slots_of
 from quorate.core.sealed import opened
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Ball, Grid
-from quorate.guarantees import Relation
-from quorate.users import UserData
 
 PLACES = Places(width=4, lengths=(2, 4))
 GRID = Grid(Ball(4.0, dimension=2), 2.0**-20)

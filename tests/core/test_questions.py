@@ -8,13 +8,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.people import People
 from quorate.core.questions import lines, scores
 from quorate.core.questions.ballots import opened_votes
 from quorate.core.questions.lines import Heights, opened_line
 from quorate.core.questions.pairs import ByDifference, BySign
+from quorate.core.sealed import seal
+from quorate.core.users import UserData
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
@@ -22,11 +25,9 @@ from quorate.exceptions import (
     SchemaError,
     SealedError,
 )
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import ChooseKey
-from quorate.users import UserData
 from sealing import moved_line, numbers_of
 
 both_relations = pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
@@ -178,6 +179,25 @@ class Twice:
             yield place, counts > np.array([place, place + 1])
 
 
+class OneOfTwo:
+    """Says five about one of two candidates, and nothing about the other."""
+
+    low, high, shape = 0, 5, (2,)
+
+    def __call__(self, users):
+        first = users.user_sums() > 0
+        yield ..., np.concatenate([5 * first, 5 * ~first], axis=1)
+
+
+def test_who_is_replaced_moves_two_scores_apart_by_twice_the_limit():
+    one, other = (users((own,), (1.0,)) for own in (1.0, -1.0))
+    for made in (lambda scores: scores, lambda scores: scores.above_least()):
+        found = [made(People(data, Relation.REPLACE).scores(OneOfTwo())) for data in (one, other)]
+        change = np.subtract(*map(opened_of, found))
+        assert max(change) - min(change) == 10 == found[0].moves.spread
+        assert max(abs(change)) <= found[0].moves.largest
+
+
 # Public lists of coordinates, one in each column; the last one soon has no more.
 PLACES = [np.array([0, 3, 1]), np.array([1, 0, -1]), np.array([2, 2, -1])]
 
@@ -213,6 +233,17 @@ def test_the_largest_of_public_lists():
 )
 def test_what_is_made_of_scores_moves_as_its_seal_says(made, relation):
     furthest(lambda people: made(people.scores(Twice())), relation)
+
+
+def test_rows_above_their_own_least_move_apart():
+    """Two rows have another least each: a difference of their numbers moves twice as far."""
+    moves = Moves.of_scores(1, coordinates=4, one_sided=False)
+    one, other = (
+        seal(np.array(rows), moves, Relation.REPLACE).above_least()
+        for rows in ([[5, 5], [6, 4]], [[6, 4], [5, 5]])
+    )
+    change = opened_of(other) - opened_of(one)
+    assert max(change) - min(change) == 4 == one.moves.spread
 
 
 @both_relations
@@ -525,6 +556,14 @@ class TestBallots:
         with pytest.raises(SealedError, match="one vote each"):
             StableChoice(epsilon=1.0, delta=1e-6).release(both)
 
+    def test_votes_beside_others_are_never_one_of_two(self):
+        """A key of both would have one count or the other, and jump when one user leaves."""
+        votes = self.PEOPLE.ballots(most_held).votes(9)
+        assert opened_votes(votes.beside(votes, shift=2)) == {1: 2, 3: 2, 4: 1}
+        names = self.PEOPLE.ballots(lambda users: ["ann"] * users.n_users).votes()
+        assert opened_votes(names.beside(votes, shift=9)) == {10: 2, 11: 1}
+        assert opened_votes(votes.beside(names, shift=9)) == {1: 2, 2: 1}
+
     def test_other_people_are_refused(self):
         votes = People(users(*HELD), Relation.ADD_REMOVE).ballots(most_held).votes(9)
         with pytest.raises(RelationMismatchError):
@@ -547,7 +586,7 @@ def test_a_choice_along_a_line_pays_what_the_seal_says():
     assert account.left == 0
     with pytest.raises(RelationMismatchError):
         choice.release(line, account=Account.open(epsilon=9.0, relation=Relation.ADD_REMOVE))
-    with pytest.raises(SchemaError):
+    with pytest.raises(SealedError):
         choice.release(np.array([3, 7], np.uint64))
 
 

@@ -7,11 +7,11 @@ import pickle
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import SUM_LIMIT, Grid, Interval
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.sealed import Sealed, SealedRows, opened, seal, seal_rows
 from quorate.exceptions import ParameterError, RelationMismatchError, SealedError
-from quorate.grid import SUM_LIMIT, Grid, Interval
-from quorate.guarantees import Relation
 from sealing import numbers_of, rows_of
 
 SECRET = 31337
@@ -208,3 +208,10 @@ class TestRows:
         assert held.dimension == 2
         with pytest.raises(ParameterError, match="column"):
             held.column(2)
+
+    def test_a_pair_of_rows_is_present_as_a_whole(self):
+        """Halves of a pair are no rows: a user would own two of them."""
+        pairs = np.array([[[1.0, 2.0], [3.0, np.nan]], [[5.0, 6.0], [7.0, 8.0]]])
+        held = seal_rows(pairs, Relation.REPLACE, paired=True).present()
+        assert rows_of(held).tolist() == [[[5.0, 6.0], [7.0, 8.0]]]
+        assert rows_of(seal_rows(pairs[:0], Relation.REPLACE).present()).shape == (0, 2, 2)

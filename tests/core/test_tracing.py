@@ -8,13 +8,13 @@ import pytest
 from core_border import HOLDERS, MODULES, SEALED_ROOMS
 from fitted_examples import make
 from quorate import UserData
-from quorate.accounting.account import Account
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.users.crowd import UserMeans
+from quorate.core.users.crowd import UserMeans
 from tracing import holders, watched
 
 PEOPLE = UserData(np.linspace(0, 1, 60)[:, None], offsets=range(0, 61, 3))

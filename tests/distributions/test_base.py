@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from crowds_of_shares import alike
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.distributions import DiscreteDistribution, EmpiricalCDF, Histogram
 from quorate.distributions.base import draw, new_figure
 from quorate.exceptions import MissingExtraError, ParameterError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
 
 MAKERS = {
     "discrete": lambda **known: DiscreteDistribution(categories=range(3), **known),

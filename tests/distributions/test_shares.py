@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from crowds_of_shares import crowd_of
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.users import UserData
 from quorate.distributions.shares import (
     CategoryCodes,
     IntervalCodes,
@@ -11,8 +13,6 @@ from quorate.distributions.shares import (
     Weights,
     dense_shares,
 )
-from quorate.grid import Grid, Interval
-from quorate.users import UserData
 from sealing import total_of
 
 

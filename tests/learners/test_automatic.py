@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import pytest
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.learners.automatic import (
+    RuleAlgorithm,
     Situation,
-    Way,
     decide,
     location_share,
     record_cuts,
@@ -27,44 +27,44 @@ FEW, MANY = RecordRange(0, 4), RecordRange(4)
 @pytest.mark.parametrize(
     ("situation", "records", "way"),
     [
-        ({**SMALL, "error_level": 0.0}, None, Way.ANY_MISTAKE),
-        ({**LINE, "error_level": 0.1}, None, Way.MORE_THAN),
-        (SMALL, RecordRange.exactly(1), Way.MISTAKES),
-        ({**SMALL, "n_users": 200}, None, Way.DUELS),
-        ({**SMALL, "n_users": 300}, None, Way.CAPPED_REGRET),
-        ({**SMALL, "n_users": 600}, None, Way.REGRET),
-        ({**SMALL, "n_users": 200, "size": 9}, None, Way.DUELS),
-        ({**SMALL, "n_users": 300, "size": 9}, None, Way.CAPPED_REGRET),
-        ({**LINE, "n_users": 199, "size": 2**14}, None, Way.MEDIAN),
-        ({**LINE, "n_users": 200, "size": 2**14}, None, Way.TWO_STAGES),
-        ({**SMALL, "n_users": 300, **ALIKE}, None, Way.DUELS),
-        ({**SMALL, **PRIVATE}, None, Way.CAPPED_REGRET),
-        ({**SMALL, **PRIVATE, **ALIKE}, None, Way.DUELS),
-        ({**LINE, "n_users": 46}, None, Way.SLACK_MEDIAN),
-        ({**LINE, "n_users": 47}, None, Way.MEDIAN),
-        ({**LINE, "n_users": 199}, None, Way.MEDIAN),
-        ({**LINE, "n_users": 200}, None, Way.TWO_STAGES),
-        ({**LINE, "n_users": 10**5}, None, Way.TWO_STAGES),
-        ({**LINE, "n_users": 300, "epsilon": 0.1}, None, Way.SLACK_MEDIAN),
-        ({**LINE, **PRIVATE}, None, Way.TWO_STAGES),
-        ({**LINE, "n_users": 30, **ALIKE}, None, Way.SLACK_MEDIAN),
-        ({**LINE, "n_users": 100, **ALIKE}, None, Way.MEDIAN),
-        ({**LINE, "n_users": 300, **ALIKE}, None, Way.OWN_BEST),
-        ({**LINE, **PRIVATE, **ALIKE}, FEW, Way.OWN_BEST),
-        ({**LINE, **PRIVATE, **ALIKE}, MANY, Way.MEDIAN),
-        ({**LARGE, "n_users": 900}, None, Way.CAPPED_REGRET),
-        ({**LARGE, "n_users": 1000}, None, Way.REGRET),
-        ({**LARGE, "n_users": 50}, FEW, Way.ANY_MISTAKE),
-        ({**LARGE, "n_users": 1000, **ALIKE}, FEW, Way.ANY_MISTAKE),
-        ({**LARGE, "n_users": 1000, **ALIKE}, MANY, Way.CROSSING),
-        ({**LARGE, "n_users": 50}, MANY, Way.KOLMOGOROV_SMIRNOV),
-        ({**LARGE, **PRIVATE}, MANY, Way.KOLMOGOROV_SMIRNOV),
-        ({**LARGE, **PRIVATE}, None, Way.KOLMOGOROV_SMIRNOV),
+        ({**SMALL, "error_level": 0.0}, None, RuleAlgorithm.ANY_MISTAKE),
+        ({**LINE, "error_level": 0.1}, None, RuleAlgorithm.MORE_THAN),
+        (SMALL, RecordRange.exactly(1), RuleAlgorithm.MISTAKES),
+        ({**SMALL, "n_users": 200}, None, RuleAlgorithm.DUELS),
+        ({**SMALL, "n_users": 300}, None, RuleAlgorithm.CAPPED_REGRET),
+        ({**SMALL, "n_users": 600}, None, RuleAlgorithm.REGRET),
+        ({**SMALL, "n_users": 200, "size": 9}, None, RuleAlgorithm.DUELS),
+        ({**SMALL, "n_users": 300, "size": 9}, None, RuleAlgorithm.CAPPED_REGRET),
+        ({**LINE, "n_users": 199, "size": 2**14}, None, RuleAlgorithm.MEDIAN),
+        ({**LINE, "n_users": 200, "size": 2**14}, None, RuleAlgorithm.TWO_STAGES),
+        ({**SMALL, "n_users": 300, **ALIKE}, None, RuleAlgorithm.DUELS),
+        ({**SMALL, **PRIVATE}, None, RuleAlgorithm.CAPPED_REGRET),
+        ({**SMALL, **PRIVATE, **ALIKE}, None, RuleAlgorithm.DUELS),
+        ({**LINE, "n_users": 46}, None, RuleAlgorithm.SLACK_MEDIAN),
+        ({**LINE, "n_users": 47}, None, RuleAlgorithm.MEDIAN),
+        ({**LINE, "n_users": 199}, None, RuleAlgorithm.MEDIAN),
+        ({**LINE, "n_users": 200}, None, RuleAlgorithm.TWO_STAGES),
+        ({**LINE, "n_users": 10**5}, None, RuleAlgorithm.TWO_STAGES),
+        ({**LINE, "n_users": 300, "epsilon": 0.1}, None, RuleAlgorithm.SLACK_MEDIAN),
+        ({**LINE, **PRIVATE}, None, RuleAlgorithm.TWO_STAGES),
+        ({**LINE, "n_users": 30, **ALIKE}, None, RuleAlgorithm.SLACK_MEDIAN),
+        ({**LINE, "n_users": 100, **ALIKE}, None, RuleAlgorithm.MEDIAN),
+        ({**LINE, "n_users": 300, **ALIKE}, None, RuleAlgorithm.OWN_BEST),
+        ({**LINE, **PRIVATE, **ALIKE}, FEW, RuleAlgorithm.OWN_BEST),
+        ({**LINE, **PRIVATE, **ALIKE}, MANY, RuleAlgorithm.MEDIAN),
+        ({**LARGE, "n_users": 900}, None, RuleAlgorithm.CAPPED_REGRET),
+        ({**LARGE, "n_users": 1000}, None, RuleAlgorithm.REGRET),
+        ({**LARGE, "n_users": 50}, FEW, RuleAlgorithm.ANY_MISTAKE),
+        ({**LARGE, "n_users": 1000, **ALIKE}, FEW, RuleAlgorithm.ANY_MISTAKE),
+        ({**LARGE, "n_users": 1000, **ALIKE}, MANY, RuleAlgorithm.CROSSING),
+        ({**LARGE, "n_users": 50}, MANY, RuleAlgorithm.KOLMOGOROV_SMIRNOV),
+        ({**LARGE, **PRIVATE}, MANY, RuleAlgorithm.KOLMOGOROV_SMIRNOV),
+        ({**LARGE, **PRIVATE}, None, RuleAlgorithm.KOLMOGOROV_SMIRNOV),
     ],
 )
 def test_every_branch_takes_its_way_and_says_why(situation, records, way):
     decision = decide(Situation(**situation), records)
-    assert decision.way is way
+    assert decision.algorithm is way
     assert len(decision.reason.split()) > 3
 
 

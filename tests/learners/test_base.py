@@ -7,18 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
 from quorate.auditing.replay import replay
-from quorate.concepts import Direction, FiniteTable, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.exceptions import (
-    BudgetExceededError,
-    NumericalFailure,
-    ParameterError,
-    SchemaError,
-)
-from quorate.guarantees import Numerics, Relation
+from quorate.core.users import UserData
+from quorate.exceptions import BudgetExceededError, NumericalFailure, ParameterError, SchemaError
 from quorate.learners import (
     ConceptLearner,
     LossSelector,
@@ -26,13 +21,13 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
-from quorate.learners.automatic import Way
+from quorate.learners.automatic import RuleAlgorithm
 from quorate.learners.base import HeldRecords
+from quorate.learners.concepts import Direction, FiniteTable, Thresholds
 from quorate.learners.scores import Crossing, Duels, Surrogate
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.search.rough_records import RecordRange
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 SMALL = Thresholds(0, 20)
 WIDE = {"domain": (0, 2**32 - 1)}
@@ -57,7 +52,7 @@ def crowd(n=40, m=6, seed=0, *, odd=False):
 
 def learners(relation=Relation.REPLACE):
     common = {"relation": relation, "random_state": 0}
-    for way in Way:
+    for way in RuleAlgorithm:
         extra = LEVEL.get(way.value, {})
         yield ConceptLearner(SMALL, algorithm=way.value, **extra, **common)
         if relation is Relation.REPLACE or way.value not in LINE_DUELS:
@@ -325,7 +320,7 @@ def test_a_crossing_given_as_an_object_chooses_its_rate_first():
 def test_a_custom_score_is_named_in_the_result():
     learner = ConceptLearner(SMALL, algorithm=Duels(loss=3, gain=2)).fit(crowd())
     assert learner.algorithm_.name == "duels"
-    assert "asked for" in learner.algorithm_.reason
+    assert "requested" in learner.algorithm_.reason
 
 
 class TestHeldRecords:

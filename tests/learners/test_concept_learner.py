@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.concepts import Conjunctions, FiniteTable, Stumps, Thresholds
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.learners import ConceptLearner
+from quorate.learners.concepts import Conjunctions, FiniteTable, Stumps, Thresholds
 from quorate.learners.scores import Mistakes
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import LABELINGS, RELATIONS, audit
 
 

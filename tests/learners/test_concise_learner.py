@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account_parts import cut_by_draws
-from quorate.accounting.compose import price
-from quorate.concepts import Classifiers, Conjunctions, Intervals, Thresholds
+from quorate.core.account.compose import price
+from quorate.core.account.parts import cut_by_draws
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.guarantees import Relation
 from quorate.learners import concise_learner
+from quorate.learners.concepts import Classifiers, Conjunctions, Intervals, Thresholds
 from quorate.learners.concise_learner import ConciseLearner
-from quorate.noise import SeededNoise, use_noise
 
 CLASSES = [Thresholds(0, 15), Intervals(16)]
 AGES = np.random.default_rng(0).integers(0, 16, size=12_000).astype(float).reshape(-1, 1)
@@ -81,10 +81,10 @@ class Moody:
 
 
 def test_models_of_a_caller_see_one_user_at_a_time_and_err_where_they_raise():
-    from quorate.concepts import Classifiers
-    from quorate.grid import Interval
+    from quorate.core.bounds.grid import Interval
+    from quorate.core.users import UserData
+    from quorate.learners.concepts import Classifiers
     from quorate.learners.concise_learner import _Wrong
-    from quorate.users import UserData
 
     people = UserData.from_arrays([[1.0], [-1.0], [2.0], [3.0]], [1, 1, 1, 0], users=range(4))
     wrong = _Wrong(Classifiers([Moody()], features=1).concept(0), Interval(0.0, 1.0))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import Ball, Box, Interval
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Box, Interval
 from quorate.learners.covers import ball_cover, box_cover, cover_of, published_radius
 
 

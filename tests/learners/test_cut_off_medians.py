@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.concepts import Constant, Direction, Thresholds
-from quorate.guarantees import Relation
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.learners import cut_off_medians
+from quorate.learners.concepts import Constant, Direction, Thresholds
 from quorate.learners.cut_off_medians import choose_by_median
 from quorate.learners.scores import MistakeLine
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import CUT_OFFS, RELATIONS, asked, audit, cut_people
 
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)

@@ -7,13 +7,13 @@ import pytest
 from sklearn.base import clone
 
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.bounds.grid import Ball
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball
-from quorate.guarantees import Guarantee, Relation
 from quorate.learners import LossSelector, box_cover
 from quorate.learners.covers import cover_of, published_radius
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 ALGORITHMS = ("auto", "reference", "exponential", "duels")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.concepts import FiniteTable, Thresholds
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.learners import PrivateMinError
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
+from quorate.learners.concepts import FiniteTable, Thresholds
 
 
 def noisy_people(n, m, error, seed):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from quorate import Ledger, UserData
-from quorate.accounting.compose import price
-from quorate.concepts import Constant
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import BudgetExceededError, NotEnoughUsersError, ParameterError, SchemaError
-from quorate.guarantees import Relation
+from quorate.learners.concepts import Constant
 from quorate.learners.parity_learner import ParityLearner, _own_solutions
-from quorate.noise import SeededNoise, use_noise
 
 
 def world(features, users, records=1, seed=0, secret=None):

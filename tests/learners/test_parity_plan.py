@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.concepts.linear_equations import pack_bits, solve
+from quorate.core.noise import SeededNoise
 from quorate.exceptions import ParameterError
 from quorate.learners.parity_plan import (
     ParityPlan,
@@ -12,8 +12,8 @@ from quorate.learners.parity_plan import (
     run_success,
     uniform_plan,
 )
+from quorate.mechanisms.linear_equations import pack_bits, solve
 from quorate.mechanisms.parity import SolveParity
-from quorate.noise import SeededNoise
 
 
 def test_the_chance_of_one_run_is_that_of_simulated_runs():

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.accounting.account import Account
 from quorate.auditing import Cells, enumerate_runs
-from quorate.concepts import Thresholds
+from quorate.core.account.account import Account
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.learners import PrivateThreshold, private_threshold
+from quorate.learners.concepts import Thresholds
 from quorate.learners.private_threshold import median_in_range
 from quorate.learners.scores.base import Along
 from quorate.learners.scores.more_than import separating_rate
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import RELATIONS, asked, audit
 
 

@@ -13,16 +13,16 @@ from quorate import (
     ThresholdLearner,
 )
 from quorate.auditing import replay
-from quorate.concepts import Direction, Thresholds
-from quorate.guarantees import Relation
-from quorate.learners.automatic import Way
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.learners.automatic import RuleAlgorithm
+from quorate.learners.concepts import Direction, Thresholds
 from quorate.learners.scores import CappedRegret, Crossing, Duels, Mistakes
 from quorate.learners.selection import rule_error
 from quorate.learners.stretched_line import Span, StretchedLine, most_copies
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import line_losses
 
 LINE = 2**20
@@ -66,7 +66,11 @@ def learned(way, *, top, relation=Relation.REPLACE, **more):
         return learner.fit(people(top=top))
 
 
-OF_TABLES = [way.value for way in Way if way not in (Way.TWO_STAGES, Way.MEDIAN, Way.SLACK_MEDIAN)]
+OF_TABLES = [
+    way.value
+    for way in RuleAlgorithm
+    if way not in (RuleAlgorithm.TWO_STAGES, RuleAlgorithm.MEDIAN, RuleAlgorithm.SLACK_MEDIAN)
+]
 OF_LINES = ["mistakes", "own_best", "capped_regret", "regret", "any_mistake", "more_than"]
 
 
@@ -113,7 +117,9 @@ class TestWhatIsProved:
         # 120 people are too few for anything but what is proved.
         assert error.bound == error.worst
 
-    @pytest.mark.parametrize("way", [Way.DUELS, Way.CAPPED_REGRET, Way.REGRET])
+    @pytest.mark.parametrize(
+        "way", [RuleAlgorithm.DUELS, RuleAlgorithm.CAPPED_REGRET, RuleAlgorithm.REGRET]
+    )
     def test_many_people_are_told_what_is_usual_beside_it(self, way):
         known = {"epsilon": Fraction(1), "relation": Relation.REPLACE}
         few, many = (
@@ -139,7 +145,7 @@ class TestWhatIsProved:
         witness = Witness(monkeypatch)
         learned("crossing", top=ENUMERATED)
         whole = rule_error(
-            Way.MORE_THAN,
+            RuleAlgorithm.MORE_THAN,
             Thresholds(0, ENUMERATED),
             epsilon=Fraction(1),
             relation=Relation.REPLACE,
@@ -154,7 +160,7 @@ class TestWhatIsUsual:
     @staticmethod
     def two_stages(n, relation=Relation.REPLACE):
         return rule_error(
-            Way.TWO_STAGES,
+            RuleAlgorithm.TWO_STAGES,
             Thresholds(0, 2**32),
             epsilon=Fraction(1),
             relation=relation,
@@ -220,7 +226,7 @@ class TestOthers:
     def test_a_search_in_rounds_states_nothing(self):
         with use_noise(SeededNoise(0)):
             learner = PrivateThreshold(domain=(0, ENUMERATED)).fit(people())
-        assert learner.error_.covers.startswith("No statement: each round")
+        assert learner.error_.covers.startswith("No error is stated: each round")
 
     def test_the_smallest_error_needs_its_users(self):
         with use_noise(SeededNoise(0)):

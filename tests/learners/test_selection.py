@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
 from quorate.auditing import enumerate_runs
-from quorate.concepts import Direction, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.questions import lines
+from quorate.core.users import UserData
 from quorate.exceptions import NumericalFailure, RelationMismatchError
-from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner, selection
+from quorate.learners.concepts import Direction, Thresholds
 from quorate.learners.cut_off_medians import choose_by_median
 from quorate.learners.scores import (
     AnyMistake,
@@ -25,8 +27,6 @@ from quorate.learners.scores import (
 )
 from quorate.learners.selection import choose_by_crossing, choose_by_score, choose_in_two_stages
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import (
     CUT_OFFS,
     HOLDINGS,

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
 from quorate.auditing import Cells
-from quorate.concepts import FiniteTable, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.learners.concepts import FiniteTable, Thresholds
 from quorate.learners.scores import MoreThan
 from quorate.learners.smallest_error_search import MinErrorSearch, choose_by_estimated_level
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import CUT_OFFS, RELATIONS, asked, audit, table_losses
 
 RULES = FiniteTable(np.array([[0, 0, 1, 1], [0, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0]]))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.concepts import Direction
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners import ThresholdLearner, selection
+from quorate.learners.concepts import Direction
 from quorate.learners.threshold import threshold_class
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import RELATIONS, audit
 
 DOMAIN = (0, 2**32 - 1)

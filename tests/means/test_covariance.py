@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.auditing import replay
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.guarantees import Relation
 from quorate.means import UserCovariance
 from quorate.means.covariance import nearest_covariance, outer_products
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 MIX = np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.5]])

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Ball, Box, Interval
 from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.core.people import People
-from quorate.engines import MemoryCrowd
-from quorate.grid import Ball, Box, Interval
-from quorate.guarantees import Relation
+from quorate.core.users import UserData
+from quorate.core.users.crowd import counts_up_to
+from quorate.data.engines import MemoryCrowd
 from quorate.means.present_mean import gaussian_vote, marked, presence
 from quorate.means.routes.gaussian_routes import _weights
 from quorate.means.weighted_users import PeopleVectors, WeightedUsers, _Apart, bounded_vectors
 from quorate.mechanisms.sums import choose_grid, fitting_grid
-from quorate.noise import SeededNoise
-from quorate.users import UserData
-from quorate.users.crowd import counts_up_to
 from sealing import numbers_of, rows_of
 
 BOX = Box([-2.0, 0.0], [2.0, 4.0])

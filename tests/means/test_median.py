@@ -5,13 +5,13 @@ import pytest
 from sklearn.base import clone
 
 from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly, replay
+from quorate.core.guarantees import Guarantee, Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import PrivateMedian, UserQuantiles
 from quorate.means.median import record_quantile
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 IDS = np.sort(RNG.integers(0, 400, size=4000))

@@ -10,13 +10,14 @@ import pytest
 
 from drawing import gaussian_account
 from moves import loss_of
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
 from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.guarantees import Gaussian, Guarantee, Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Gaussian, Guarantee, Numerics, Relation
 from quorate.means.present_mean import (
     PureRun,
     gaussian_vote,
@@ -27,7 +28,6 @@ from quorate.means.present_mean import (
 )
 from quorate.means.routes.gaussian_routes import GaussianRun
 from quorate.mechanisms.sums import choose_grid
-from quorate.noise import SeededNoise, use_noise
 from sealing import vectors_of
 
 BOUNDS = [

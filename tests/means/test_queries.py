@@ -11,20 +11,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from quorate.accounting.compose import price
 from quorate.auditing import replay
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Nothing, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import NumericalFailure, ParameterError, QueriesExhaustedError, SealedError
-from quorate.guarantees import Nothing, Relation
 from quorate.means import UserQueries
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 IDS = np.arange(4000) // 2
 RECORDS = RNG.normal(size=(4000, 2)) + 5.0
 DATA = UserData.from_arrays(RECORDS, users=IDS)
 # How many records a question saw; beside it, because it may keep nothing itself.
-SEEN = []
 
 
 def desk(data=DATA, **parameters):
@@ -101,17 +100,18 @@ class TestUtility:
 
 
 class TestIsolation:
-    def test_a_question_sees_one_user_at_a_time(self):
-        SEEN.clear()
+    def test_a_question_sees_one_user_at_a_time(self, tmp_path):
+        seen = tmp_path / "seen"  # a list would be something that the question keeps
 
         def watch(records):
-            SEEN.append(len(records))
+            with seen.open("a") as file:
+                file.write(f"{len(records)}\n")
             return records.mean(axis=0)
 
         desk().ask(watch)
         # The first call sees made-up records, and so do those about three made-up people, who are
         # asked together and alone.
-        assert [2, *[1, 3, 2] * 2, *[2] * 2000] == SEEN
+        assert list(map(int, seen.read_text().split())) == [2, *[1, 3, 2] * 2, *[2] * 2000]
 
     def test_a_question_that_keeps_what_it_saw_is_refused(self):
         kept = []
@@ -221,7 +221,7 @@ class TestFrozenDesk:
             raise NumericalFailure("no account today")
 
         answers = desk(queries=2)
-        monkeypatch.setattr("quorate.accounting.account.Account.open", closed)
+        monkeypatch.setattr("quorate.core.account.account.Account.open", closed)
         with pytest.raises(NumericalFailure):
             answers.fit(DATA)
         assert answers.remaining == 2

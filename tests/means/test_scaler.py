@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from quorate.auditing import replay
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.guarantees import Relation
 from quorate.means import UserMean, UserScaler
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 RECORDS = RNG.normal(size=(20_000, 2)) * np.array([4.0, 0.1]) + np.array([50.0, -1.0])

@@ -7,14 +7,14 @@ import pytest
 from sklearn.base import clone
 
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.core.bounds.grid import Ball, Box
+from quorate.core.guarantees import Guarantee, Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.grid import Ball, Box
-from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import UserMean
 from quorate.means.weighted_users import record_weights
-from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import as_bound, half_widths
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 
@@ -171,7 +171,7 @@ class TestUtility:
         assert np.linalg.norm(fitted(people(means)).mean_) > math.sqrt(10)
 
     def test_too_few_users_fall_back_and_say_so(self):
-        mean = fitted(people(RNG.normal(size=(60, 5))))
+        mean = fitted(people(RNG.normal(size=(40, 5))))
         assert mean.algorithm_.name == "clip"
         assert "too few users" in str(mean.algorithm_)
 

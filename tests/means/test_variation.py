@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from quorate import Relation, UserData, UserVariation
-from quorate.accounting import price
+from quorate.core.account import price
+from quorate.core.bounds.grid import Box
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.grid import Box
 from quorate.means import variation as module
 from quorate.means.variation import expected_score, share_from_score
-from quorate.noise import SeededNoise, use_noise
 
 BOX = Box([-6.0, -6.0], [6.0, 6.0])
 

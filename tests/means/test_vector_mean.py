@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
-from quorate.grid import Box
-from quorate.guarantees import Relation
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.bounds.grid import Box
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.means.vector_mean import gaussian_run, private_mean
 from quorate.means.weighted_users import bounded_vectors
-from quorate.noise import SeededNoise, use_noise
 from sealing import vectors_of
 
 BOX = Box([0.0, 0.0], [20.0, 20.0])

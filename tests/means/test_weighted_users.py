@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import Ball, Box
 from quorate.core.bounds.or_absent import OrAbsent
-from quorate.grid import Ball, Box
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.means.present_mean import gaussian_vote, marked
-from quorate.means.weighted_users import (
-    WeightedUsers,
-    _Apart,
-    bounded_vectors,
-    record_weights,
-)
+from quorate.means.weighted_users import WeightedUsers, _Apart, bounded_vectors, record_weights
 from quorate.mechanisms.sums import fitting_grid, public_size
 from sealing import numbers_of, vectors_of
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate.auditing import enumerate_runs
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.bounds.simplex import Simplex
+from quorate.core.guarantees import Pure, Relation
+from quorate.core.noise import SecureNoise, SeededNoise
 from quorate.exceptions import EnumerationError, GridOverflowError, ParameterError
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Pure, Relation
 from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
-from quorate.noise import SecureNoise, SeededNoise
-from quorate.simplex import Simplex
 
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
 COARSE = Grid(Simplex(2), step=0.5)

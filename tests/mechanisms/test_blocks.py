@@ -11,13 +11,13 @@ from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate._validate import pure_loss
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Box, Grid
 from quorate.core.bounds.lengths import Lengths
+from quorate.core.guarantees import Pure, Relation
+from quorate.core.noise import SecureNoise, SeededNoise
 from quorate.exceptions import GridOverflowError, ParameterError
-from quorate.grid import Box, Grid
-from quorate.guarantees import Pure, Relation
 from quorate.mechanisms.blocks import BlockSum, block_deviation, block_quantile
 from quorate.mechanisms.laplace import LaplaceSum
-from quorate.noise import SecureNoise, SeededNoise
 
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
 PAIR = Blocks((Lengths(1.0, 2, norm=1, signed=False), Lengths(1.0, 2, norm=1)))

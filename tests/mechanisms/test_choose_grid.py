@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorate.core.bounds.grid import Ball, Interval
+from quorate.core.bounds.simplex import Vote
+from quorate.core.guarantees import Relation
 from quorate.exceptions import GridOverflowError, ParameterError
-from quorate.grid import Ball, Interval
-from quorate.guarantees import Relation
 from quorate.mechanisms.sums import choose_grid, fitting_grid, public_size
-from quorate.simplex import Vote
 
 
 def test_an_absurd_number_of_users_is_refused_in_words():

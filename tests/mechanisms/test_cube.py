@@ -11,13 +11,13 @@ from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate._validate import pure_loss
 from quorate.auditing import enumerate_runs
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
 from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.guarantees import Pure, Relation
+from quorate.core.noise import SecureNoise, SeededNoise
 from quorate.exceptions import EnumerationError, GridOverflowError, ParameterError
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Pure, Relation
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum, cube_deviation
 from quorate.mechanisms.sums import choose_grid
-from quorate.noise import SecureNoise, SeededNoise
 
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
 SQUARE = Grid(Box([-1.0, -1.0], [1.0, 1.0]), step=0.5)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Gaussian, Repeated
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Gaussian, Repeated
 from quorate.mechanisms.sums import GaussianSum, NoisySearch
 
 FINE = Grid(Interval(-1.0, 1.0), 2.0**-5)

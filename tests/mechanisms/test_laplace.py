@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 
 from contributions import UnclippedInterval
 from drawing import Drawing
-from quorate.accounting.account import noise_for
-from quorate.auditing import (
-    Cells,
-    SmallWorld,
-    audit_exactly,
-    enumerate_runs,
-)
+from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.account.account import noise_for
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
+from quorate.core.guarantees import Relation
 from quorate.exceptions import NumericalFailure
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
 from sealing import moved, numbers_of

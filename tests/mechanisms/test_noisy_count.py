@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from drawing import Drawing
-from quorate.accounting.account import Account, noise_for
 from quorate.auditing.enumeration import Cells, enumerate_runs
 from quorate.auditing.exact import SmallWorld, audit_exactly
+from quorate.core.account.account import Account, noise_for
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.noisy_count import NoisyCount
-from quorate.noise import SeededNoise
 from sealing import numbers_of, release_by_hand
 
 every_relation = pytest.mark.parametrize("relation", list(Relation))

@@ -9,20 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import Drawing, gaussian_account
-from quorate.accounting.compose import price
-from quorate.auditing import (
-    Cells,
-    RecordedNoise,
-    SmallWorld,
-    audit_exactly,
-    enumerate_runs,
-    replay,
-)
+from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Guarantee, Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users.crowd import counts_up_to
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.sums import NoisySearch, looks_needed
-from quorate.noise import SeededNoise, use_noise
-from quorate.users.crowd import counts_up_to
 from sealing import release_by_hand, released_counts
 
 FALSE_ALARM = 1e-6

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Pure, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
+from quorate.core.users import UserData
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError, SealedError
-from quorate.guarantees import Pure, Relation
 from quorate.mechanisms.noisy_tally import NoisyTally
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from sealing import sealed_for
 
 LABELS = [0, 1, 2, -1, 7]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from quorate.accounting.account import Account
-from quorate.concepts.linear_equations import pack_bits
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SecureNoise, SeededNoise, use_noise
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
-from quorate.guarantees import Relation
+from quorate.mechanisms.linear_equations import pack_bits
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
-from quorate.noise import SecureNoise, SeededNoise, use_noise
 
 WORLDS = [(2, 2), (1, 3)]
 

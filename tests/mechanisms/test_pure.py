@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Pure, Relation
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Pure, Relation
 from quorate.mechanisms import (
     ChooseBest,
     ChooseOrdered,

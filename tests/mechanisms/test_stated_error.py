@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from quorate import PrivateMedian, UserQuantiles
-from quorate.catalogue import CATALOGUE
+from quorate.app.catalogue import CATALOGUE
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.distributions.released import DistributionError
 from quorate.means.median import QuantileError
 from quorate.means.variation import VariationError
 from quorate.mechanisms.stated_error import StatedError
-from quorate.noise import SeededNoise, use_noise
 from quorate.tabulate import RecordMean, StatisticError, UserCount, UserSum
 from quorate.tabulate.released import TableError
 

@@ -15,20 +15,15 @@ from hypothesis.extra.numpy import arrays
 from contributions import UnclippedInterval
 from drawing import Drawing
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
-from quorate.auditing import (
-    SmallWorld,
-    audit_exactly,
-    discrete_gaussian_mass,
-    replay,
-)
+from quorate.auditing import SmallWorld, audit_exactly, discrete_gaussian_mass, replay
+from quorate.core.bounds.grid import Ball, Box, Grid, Interval
+from quorate.core.bounds.simplex import Vote
+from quorate.core.guarantees import Numerics, Pure, Relation
+from quorate.core.noise import SecureNoise, SeededNoise
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
-from quorate.grid import Ball, Box, Grid, Interval
-from quorate.guarantees import Numerics, Pure, Relation
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, choose_grid
-from quorate.noise import SecureNoise, SeededNoise
-from quorate.simplex import Vote
 from sealing import release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE

@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Composed, Gaussian, Relation, Repeated, Subsampled
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Composed, Gaussian, Relation, Repeated, Subsampled
 from quorate.mechanisms.user_sample import UserSample
-from quorate.noise import SeededNoise, use_noise
 
 
 @cache

@@ -12,12 +12,12 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from quorate.accounting.ledger import Ledger
+from quorate.core.bounds.grid import Ball
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError, WithheldError
-from quorate.grid import Ball
+from quorate.ledger.ledger import Ledger
 from quorate.means.scaler import UserScaler
 from quorate.models import HuberRegression, LinearRegression, LinearSVC, LogisticRegression, Ridge
-from quorate.noise import SeededNoise, use_noise
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 2))

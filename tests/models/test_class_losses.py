@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from quorate import LogisticRegression
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.models.class_losses import ClassWeighted, SmoothedHingeLoss, SoftmaxLoss
 from quorate.models.losses import LogisticLoss, by_user
-from quorate.users import UserData
 
 
 def test_a_label_that_is_no_class_counts_as_no_label():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.models import LinearSVC, LogisticRegression
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 N, M = 2000, 5

@@ -3,9 +3,9 @@
 import numpy as np
 
 from quorate import LinearRegression, LogisticRegression
-from quorate.accounting.compose import price
-from quorate.guarantees import compose_events
-from quorate.noise import SeededNoise, use_noise
+from quorate.core.account.compose import price
+from quorate.core.guarantees import compose_events
+from quorate.core.noise import SeededNoise, use_noise
 
 RNG = np.random.default_rng(0)
 

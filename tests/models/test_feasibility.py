@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.guarantees import Relation
 from quorate.models import LogisticRegression, model_feasibility
-from quorate.users import UserData
 
 
 class TestRule:
@@ -66,7 +66,7 @@ class TestInAFit:
         assert not hasattr(model, "guarantee_")
 
     def test_the_refusal_costs_nothing(self, tmp_path):
-        from quorate.accounting.ledger import Ledger
+        from quorate.ledger.ledger import Ledger
 
         ledger = Ledger(tmp_path / "ledger.db")
         ledger.set_budget("digits", epsilon=1.0, delta=1e-5)

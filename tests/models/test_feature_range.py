@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quorate.grid import Box
+from quorate.core.bounds.grid import Box
 from quorate.models.public_inputs import FeatureRange
 
 RNG = np.random.default_rng(0)

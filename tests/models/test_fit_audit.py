@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
-from quorate.grid import Ball, Grid
-from quorate.guarantees import Guarantee
+from quorate.core.bounds.grid import Ball, Grid
+from quorate.core.guarantees import Guarantee
+from quorate.core.users import UserData
 from quorate.mechanisms.sums import choose_grid
+from quorate.mechanisms.user_releases import BoundedVectors, ReleasedMean, UserReleases
 from quorate.models import (
     ClippedGradients,
     LinearRegression,
@@ -17,10 +19,9 @@ from quorate.models import (
     base,
     minimize,
 )
-from quorate.models.coordinates import geometry, one_round
-from quorate.models.optimization import gradients
-from quorate.releases.user_releases import BoundedVectors, ReleasedMean, UserReleases
-from quorate.users import UserData
+from quorate.models.coordinates.geometry import Geometry
+from quorate.models.optimization import gradients, training
+from quorate.models.optimization.clips import Lengths
 from sealing import numbers_of, rows_of, sealed_for
 
 # One feature, three users, one record each: a small gradient, a large one, one beyond any radius.
@@ -34,8 +35,7 @@ CLAIM = Guarantee(epsilon=EPSILON, delta=DELTA)
 def few_candidates(monkeypatch):
     """Four candidate radii instead of 128: two looks instead of seven."""
     few = np.array([-1.0, 0.0, 1.0, 2.0])
-    for module in (gradients, geometry, one_round):
-        monkeypatch.setattr(module, "WIDE", few)
+    monkeypatch.setattr(gradients, "WIDE", few)
 
 
 def held(data):
@@ -80,15 +80,22 @@ class TestExactAudit:
         assert found.holds
         assert found.tightness > 0.5
 
-    def test_a_whole_regression_keeps_it(self, monkeypatch):
-        for module in (gradients, geometry, one_round):
-            monkeypatch.setattr(module, "WIDE", np.array([0.0, 2.0]))
-        # The plan for few users looks too often for an enumeration; its lifts have their own audit.
-        monkeypatch.setattr(base, "has_few_users", lambda **_: False)
+    def regression(self, monkeypatch):
+        """A length and a lifted gradient in public coordinates: looks at a scale are too many."""
+
+        def public(run, **_):
+            return Geometry(np.zeros(1), np.eye(1)), run.data
+
+        monkeypatch.setattr(base, "release_coordinates", public)
 
         def run(data):
             model = LinearRegression(
-                EPSILON, delta=DELTA, fit_intercept=False, records=1, steps=1, hopeless="constant"
+                EPSILON,
+                delta=DELTA,
+                fit_intercept=False,
+                target_bounds=(-2.0, 2.0),
+                steps=1,
+                hopeless="constant",
             )
             # Three users are hopeless by the rule; the audit wants the real way all the same.
             model._feasibility = lambda n_users, n_features: NeverHopeless()
@@ -96,9 +103,20 @@ class TestExactAudit:
             return model.coef_, model.trace_
 
         pairs = SmallWorld(records=RECORDS[:1] + RECORDS[2:], n_users=3, ordered=False)
-        found = audit(run, width=1.0, reach=1.0, world=pairs)
+        return audit(run, width=1.0, reach=1.0, world=pairs)
+
+    def test_a_whole_regression_keeps_it(self, monkeypatch):
+        found = self.regression(monkeypatch)
         assert found.holds
         assert found.tightness > 0.1
+
+    def test_a_length_that_nobody_paid_for_is_caught(self, monkeypatch):
+        def from_the_data(run, vectors, *, longest):
+            lengths = np.linalg.norm(rows_of(run.data.each(vectors)), axis=1)
+            return Lengths.around(float(np.log(lengths.max() + 1e-6)), error=0.1, cone=False), 0.1
+
+        monkeypatch.setattr(training, "_release_lengths", from_the_data)
+        assert not self.regression(monkeypatch).holds
 
     def test_the_constant_that_replaces_a_hopeless_fit_keeps_it(self):
         def run(data):

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.accounting.compose import price
-from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError, NumericalFailure, ParameterError
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.models import LinearRegression, LogisticRegression, PrivateGridSearch
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from sealing import numbers_of
 
 RNG = np.random.default_rng(0)
@@ -84,7 +84,7 @@ class TestPromise:
         def whole(self, square):
             return self
 
-        monkeypatch.setattr("quorate.accounting.account.Account.part_of", whole)
+        monkeypatch.setattr("quorate.core.account.account.Account.part_of", whole)
         with pytest.raises(NumericalFailure, match="nothing was drawn"):
             fitted()
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from quorate.core.users import UserData
+from quorate.core.users.store import settled_users
 from quorate.models import losses
 from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
 from quorate.models.losses import LogisticLoss, sigmoid
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
-from quorate.users import UserData
-from quorate.users.store import settled_users
 
 RNG = np.random.default_rng(0)
 OFFSETS = np.array([0, 3, 3, 4, 9])

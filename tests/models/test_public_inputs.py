@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from quorate import LinearRegression, LinearSVC, LogisticRegression
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
 from quorate.models.public_inputs import public_weights
-from quorate.noise import SeededNoise, use_noise
 
 LABELS = ("well", "ill")
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError
-from quorate.guarantees import Relation
 from quorate.models import HuberRegression, LinearRegression, Ridge
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 N, M = 3000, 4
@@ -45,6 +45,12 @@ class TestAccuracy:
 
     def test_under_add_remove_too(self):
         assert error(fitted(relation=Relation.ADD_REMOVE)) < 0.1
+
+    @pytest.mark.parametrize("kind", [LinearRegression, HuberRegression])
+    def test_with_samples_of_users_it_ends_within_its_budget(self, kind):
+        model = fitted(kind, batch_rate=0.2, steps=10)
+        assert model.guarantee_.epsilon == 2.0
+        assert error(model) < 0.3
 
     def test_with_little_signal_it_is_about_a_constant(self):
         rows = RNG.normal(size=(300, 10))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.mechanisms.user_releases import typical_records
 from quorate.models.optimization.gradients import check_records
-from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import typical_records
-from quorate.users import UserData
 from sealing import start_run
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from quorate.core.users import UserData
 from quorate.models.losses import Loss, by_user
 from quorate.models.vectorized import Vectorized
-from quorate.users import UserData
 
 
 class Own(Loss):

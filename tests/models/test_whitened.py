@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from quorate.core.users import UserData
+from quorate.core.users.data import numbered_records
+from quorate.core.users.store import records_at, rounded_users, rows_as_they_lie, settled_users
 from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
 from quorate.models.coordinates.geometry import Geometry, Room, Whitened, WhitenedLoss
 from quorate.models.coordinates.one_round import Centred
-from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.losses import LogisticLoss, alike_users
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
-from quorate.users import UserData
-from quorate.users.data import numbered_records
-from quorate.users.store import records_at, rounded_users, rows_as_they_lie, settled_users
 
 # Many of one and of two records: a product of all of them is computed in another way than each.
 HELD = [0, 1, 3, 3, 40, 57, 40, 2, 0, 130, 40, 700, 5, *[1] * 9, *[2] * 9]
@@ -137,14 +136,15 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_gradients_are_those_of_the_preconditioned_loss(loss):
+def test_gradients_are_those_of_records_turned_in_64_bits(loss):
     # Without an intercept nothing is centred.
     users, around = (
         settled(people()),
         replace(geometry(), centre=geometry().centre * loss.intercept),
     )
     theta = np.random.default_rng(2).normal(size=loss.dimension(20)) * 0.2
-    exact = PreconditionedLoss(loss, around).user_gradients(users, theta)
+    moved = (users.X - around.centre) @ around.whitening
+    exact = loss.user_gradients(UserData(moved, users.y, offsets=users.offsets), theta)
     change = Whitened(around.centre, around.whitening)
     found = WhitenedLoss(loss, around).user_gradients(change(users), theta)
     np.testing.assert_allclose(found, exact, atol=1e-5 * np.abs(exact).max())

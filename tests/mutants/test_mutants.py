@@ -14,8 +14,7 @@ MUTANTS = catalogue()
 NODE = shutil.which("node")
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]
 # Rooms whose code never holds a record, a budget or noise.
-WITHOUT = {"planning", "exceptions", "_validate", "catalogue"}
-WITHOUT |= {"public_randomness", "rotation", "__init__", "tabulate"}
+WITHOUT = {"planning", "exceptions", "_validate", "__init__", "tabulate"}
 
 
 def names_in(path):

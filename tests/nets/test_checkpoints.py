@@ -1,21 +1,25 @@
 """A training that was killed goes on: no noise twice, nothing paid twice, one program alone."""
 
+import io
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from quorate import Ledger, NeuralClassifier, NeuralRegressor, UserData
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Gaussian, Relation
+from quorate.core.noise import NoiseSource, SeededNoise, use_noise
 from quorate.exceptions import BudgetExceededError, CheckpointError, ParameterError
-from quorate.guarantees import Gaussian, Relation
-from quorate.nets.checkpoints import Checkpoint
-from quorate.noise import NoiseSource, SeededNoise, use_noise
+from quorate.nets.checkpoints import Checkpoint, _read
+from quorate.nets.linear_ends import LinearEnds
 
 RNG = np.random.default_rng(0)
 PEOPLE = np.arange(160) // 2
@@ -94,6 +98,7 @@ def drawn(monkeypatch):
 def wrong(drawn):
     """Return what is wrong with the draws of all runs of one training, together."""
     noises, taken = drawn
+    noises = [noise for noise in noises if len(noise) > 1]  # single numbers agree by chance
     found = set()
     if len(set(noises)) < len(noises):
         found.add("noise twice")
@@ -171,7 +176,7 @@ class TestKilled:
     def test_users_are_counted_once(self, tmp_path):
         settings = {"relation": Relation.ADD_REMOVE}
         with pytest.MonkeyPatch.context() as patch:
-            kill_at(patch, "before the result is written", -1)
+            kill_at(patch, "before the result is written", -2)
             with pytest.raises(Killed):
                 fit(tmp_path / "training", **settings)
         with pytest.raises(CheckpointError, match="counted the users"):
@@ -217,7 +222,7 @@ class TestTwins:
 
     def test_noise_reused_after_a_resume(self, tmp_path, drawn):
         with pytest.MonkeyPatch.context() as patch:
-            kill_at(patch, "before the result is written", 2)
+            kill_at(patch, "before the result is written", 0)  # the radius is then the same again
             with use_noise(SeededNoise(1)), pytest.raises(Killed):
                 fit(tmp_path / "training")
         with use_noise(SeededNoise(1)):  # as if the state of the noise had been kept
@@ -332,11 +337,116 @@ class TestOnce:
             fit(tmp_path / "nonsense")
         with pytest.raises(ParameterError, match="name of a file"):
             fit(7)
-        with pytest.raises(ParameterError, match="place where a checkpoint"):
+        with pytest.raises(ParameterError, match="place where a file"):
             fit(tmp_path / "no folder" / "training")
 
 
+class TestChangedByHand:
+    """What somebody writes into a checkpoint costs accuracy, or the training, and never privacy."""
+
+    def ledger(self, folder):
+        ledger = Ledger(folder / "ledger")
+        ledger.set_budget("visits", epsilon=40.0, delta=1e-5, relation=Relation.ADD_REMOVE)
+        return {"ledger": ledger, "data_name": "visits"}
+
+    def edit(self, path, *statements):
+        connection = sqlite3.connect(path, isolation_level=None)
+        for statement in statements:
+            connection.execute(*statement if isinstance(statement, tuple) else (statement,))
+        connection.close()
+
+    def stopped(self, path, **settings):
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, "after the result is written", 3)
+            with pytest.raises(Killed):
+                fit(path, **settings)
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE claims SET multiplier = 100 * multiplier WHERE step = 1",
+            "DELETE FROM claims WHERE step = 1",
+            "DELETE FROM claims WHERE step = 3",
+            "UPDATE claims SET step = step + 100",
+            "DELETE FROM claims",
+        ],
+    )
+    def test_claims(self, tmp_path, statement):
+        paid = self.ledger(tmp_path) | {"relation": Relation.ADD_REMOVE}
+        self.stopped(tmp_path / "training", **paid)
+        self.edit(tmp_path / "training", statement)
+        with pytest.raises(CheckpointError, match=r"changed by hand|older than the ledger"):
+            fit(tmp_path / "training", **paid)
+
+    def test_claims_that_nobody_checks_are_caught(self, tmp_path, drawn, monkeypatch):
+        def trusting(salt, design, before, *, step, multiplier):
+            return salt if salt in known else next(known_words)
+
+        known = [f"word {number}" for number in range(99)]
+        known_words = iter(known)
+        monkeypatch.setattr("quorate.nets.checkpoints._word", trusting)
+        paid = self.ledger(tmp_path) | {"relation": Relation.ADD_REMOVE}
+        self.stopped(tmp_path / "training", **paid)
+        self.edit(tmp_path / "training", "UPDATE claims SET multiplier = 1e6 WHERE step < 3")
+        done = fit(tmp_path / "training", **paid)
+        price = sum(float(1 / each.noise_multiplier**2) * n for each, n in events(done))
+        assert price < 0.9 * float(sum(drawn[1]))
+
+    @pytest.mark.parametrize("changed", [{"epsilon": 5.0}, {"batch_rate": 0.5}])
+    def test_a_design_that_was_paid_less(self, tmp_path, changed):
+        """Who writes the word of a more expensive training into the file has not paid for it."""
+        paid = self.ledger(tmp_path) | {"relation": Relation.ADD_REMOVE}
+        self.stopped(tmp_path / "training", **paid)
+        dearer = model(tmp_path / "training", **paid | changed)
+        self.edit(tmp_path / "training", ("UPDATE training SET design = ?", (dearer._design(),)))
+        with pytest.raises(CheckpointError, match="changed by hand"):
+            dearer.fit(X, Y, users=PEOPLE)
+
+    def test_a_design_before_the_first_claim(self, tmp_path):
+        """Nothing is drawn yet, and what was charged is no longer what will be drawn."""
+        paid = self.ledger(tmp_path) | {"relation": Relation.ADD_REMOVE}
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, "before the claim", -2)
+            with pytest.raises(Killed):
+                fit(tmp_path / "training", **paid)
+        dearer = model(tmp_path / "training", **paid | {"epsilon": 5.0})
+        self.edit(tmp_path / "training", ("UPDATE training SET design = ?", (dearer._design(),)))
+        with pytest.raises(CheckpointError, match="another promise"):
+            dearer.fit(X, Y, users=PEOPLE)
+
+    @pytest.mark.parametrize("name", ["n_users", "radius", "state.theta", "state.steps", "trace"])
+    @pytest.mark.parametrize("value", [np.nan, -1.0, 1e300, 0.0])
+    def test_the_rest(self, tmp_path, drawn, name, value):
+        settings = {"relation": Relation.ADD_REMOVE}
+        self.stopped(tmp_path / "training", **settings)
+        page = sqlite3.connect(tmp_path / "training")
+        held = _read(page.execute("SELECT arrays FROM state").fetchone()[0])
+        page.close()
+        stream = io.BytesIO()
+        np.savez(stream, **held | {name: np.full_like(held[name], value, dtype=float)})
+        self.edit(tmp_path / "training", ("UPDATE state SET arrays = ?", (stream.getvalue(),)))
+        with suppress(Exception), np.errstate(all="ignore"):
+            fit(tmp_path / "training", **settings)
+        assert wrong(drawn) == set()
+
+
 class TestWhatItHolds:
+    def test_folds_that_would_share_a_file_are_refused_for_free(self, tmp_path):
+        from sklearn.model_selection import cross_val_score
+
+        from quorate import private_cross_val_score
+
+        path = tmp_path / "training.sqlite"
+        shared = model(path)
+        with pytest.raises(ParameterError, match="every fold would go on from one file"):
+            private_cross_val_score(shared, X, Y, users=PEOPLE, epsilon=40.0, delta=1e-6)
+        with (
+            pytest.warns(UserWarning, match="once for each fold"),
+            pytest.raises(ParameterError, match="every fit would go on from one file"),
+        ):
+            cross_val_score(shared, X, Y, params={"users": PEOPLE}, error_score="raise", cv=2)
+        assert not path.exists()
+
     def test_numbers_that_were_released_and_nothing_of_the_people(self, tmp_path):
         """Neighbours who are released the same leave the same file, words aside."""
 
@@ -419,11 +529,60 @@ class TestOptimizers:
             fit(None, optimizer=optax.sgd(0.1), learning_rate=0.1)
 
 
-def test_a_number_goes_on_too(tmp_path):
-    settings = {"epsilon": 4.0, "hidden": 2, "steps": 2, "checkpoint": tmp_path / "training"}
-    first = NeuralRegressor(**settings).fit(X, X[:, 1], users=PEOPLE)
-    again = NeuralRegressor(**settings).fit(X, X[:, 1], users=PEOPLE)
-    assert np.array_equal(first.weights_, again.weights_)
+class TestLinearEnds:
+    """What a network for numbers does before and after its steps is claimed and taken once."""
+
+    def fit(self, path):
+        settings = {"epsilon": 4.0, "hidden": 2, "steps": 2, "progress": False}
+        return NeuralRegressor(**settings, checkpoint=path).fit(X, X[:, 1], users=PEOPLE)
+
+    def test_a_number_goes_on_too(self, tmp_path, drawn):
+        first = self.fit(tmp_path / "training")
+        draws = len(drawn[0])
+        again = self.fit(tmp_path / "training")
+        assert np.array_equal(first.weights_, again.weights_)
+        assert len(drawn[0]) == draws > 4
+
+    @pytest.mark.parametrize("step", [-1, 0, 2])
+    @pytest.mark.parametrize("moment", MOMENTS)
+    def test_each_is_taken_once(self, tmp_path, drawn, moment, step):
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, moment, step)
+            with pytest.raises(Killed):
+                self.fit(tmp_path / "training")
+        before = len(drawn[0])
+        done = self.fit(tmp_path / "training")
+        assert wrong(drawn) == set()
+        # Only what was never claimed is still to be done; what was lost leaves the weights.
+        if step == 2:
+            assert (len(drawn[0]) > before) == (moment == "before the claim")
+        price = sum(float(1 / each.noise_multiplier**2) * n for each, n in events(done))
+        assert 0.9 * float(BUDGET) < price <= float(BUDGET) * (1 + 1e-9)
+
+    def test_it_ends_with_what_it_began_with(self, tmp_path):
+        seen = []
+        begun, ended = LinearEnds.begun, LinearEnds.ended
+
+        def beginning(self, *given):
+            seen.append(begun(self, *given))
+            return seen[-1]
+
+        def ending(self, start, *given):
+            seen.append(start)
+            return ended(self, start, *given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LinearEnds, "begun", beginning)
+            patch.setattr(LinearEnds, "ended", ending)
+            for step in (-1, 1):
+                with pytest.MonkeyPatch.context() as killing:
+                    kill_at(killing, "after the result is written", step)
+                    with pytest.raises(Killed):
+                        self.fit(tmp_path / f"training{step}")
+                self.fit(tmp_path / f"training{step}")
+                first, last = seen
+                assert np.array_equal(first, last)
+                seen.clear()
 
 
 def test_a_claimed_step_costs_at_least_what_its_draw_costs():

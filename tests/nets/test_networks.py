@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 from network_worlds import FEATURES, FIRST, NETWORKS, jax_network, people, small
+from quorate.app.model_files import ModelFileError, StoredModel
+from quorate.core.bounds.grid import Ball, Grid
 from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.core.compiled import CompiledProgram, CompiledSums
 from quorate.core.placed import Batch, PlacedSum, Places
-from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Grid
+from quorate.core.users import UserData
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.nets import NeuralClassifier
 from quorate.nets.jax_networks import JaxNetwork
-from quorate.nets.networks import (
-    check_on_made_up_users,
-    made_up_batch,
-    open_network,
-)
+from quorate.nets.networks import check_on_made_up_users, made_up_batch, open_network
 
 LENGTHS = (2, 8, 32)
 
@@ -316,6 +314,72 @@ class TestModules:
         assert not np.array_equal(one, other)
 
 
+def pictures():
+    """Return a network that looks at records of shape (3, 1), and 60 of them of 30 people."""
+
+    def init(key):
+        import jax.numpy as jnp
+
+        return {"w": jnp.ones((3, 1, 2))}
+
+    def apply(weights, rows):
+        return (rows[..., None] * weights["w"]).sum(axis=(1, 2))
+
+    return (init, apply), np.random.default_rng(0).uniform(-1.0, 1.0, (60, 3, 1))
+
+
+class TestModelFiles:
+    """Files hold the weights of a network of one's own, and whoever reads them has the network."""
+
+    def written(self, folder, module, X):
+        y, users = np.arange(60) % 2, np.arange(60) // 2
+        settings = {"epsilon": 8.0, "bounds": 1.0, "steps": 2, "progress": False}
+        model = NeuralClassifier(module, **settings).fit(X, y, users=users)
+        return model, StoredModel(model).write(folder / "model.json")
+
+    def test_pictures(self, tmp_path):
+        module, X = pictures()
+        model, path = self.written(tmp_path, module, X)
+        again = StoredModel.read(path, module=module).estimator
+        assert again.shape_ == (3, 1)
+        assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+        assert again.guarantee_.to_dict() == model.guarantee_.to_dict()
+        with pytest.raises(ParameterError, match="shape"):
+            again.predict(X.reshape(60, 1, 3))
+
+    def test_a_module_of_torch(self, tmp_path):
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed: quorate[torch]")
+        module, (_, X) = torch.nn.Linear(3, 2), pictures()
+        model, path = self.written(tmp_path, module, X[:, :, 0])
+        again = StoredModel.read(path, module=module).estimator
+        assert np.array_equal(again.predict_proba(X[:, :, 0]), model.predict_proba(X[:, :, 0]))
+
+    def test_it_is_not_read_with_another_network_or_none(self, tmp_path):
+        module, X = pictures()
+        _, path = self.written(tmp_path, module, X)
+        with pytest.raises(ModelFileError, match="module="):
+            StoredModel.read(path)
+        with pytest.raises(ModelFileError, match="module="):
+            StoredModel.read(path, module=module, optimizer=module)
+        with pytest.raises(ModelFileError, match="fails on made-up records"):
+            StoredModel.read(path, module=small())
+        init, apply = module
+        more = {"w": init(None)["w"], "unused": np.ones(2, np.float32)}
+        with pytest.raises(ModelFileError, match="as many as"):
+            StoredModel.read(path, module=(lambda key: more, apply))
+        _, path = self.written(tmp_path, None, X[:, :, 0])
+        with pytest.raises(ModelFileError, match="no code"):
+            StoredModel.read(path, module=module)
+        assert StoredModel.read(path).estimator.shape_ == (3,)
+
+    def test_a_refused_fit_leaves_the_last_one(self, tmp_path):
+        module, X = pictures()
+        model, _ = self.written(tmp_path, module, X)
+        with pytest.raises(ParameterError):
+            model.set_params(epsilon=-1.0).fit(X[:, :2], np.zeros(60), users=np.arange(60))
+        assert model.predict(X).shape == (60,)
+
+
 @pytest.mark.parametrize("back_end", ["jax", "torch"])
 def test_a_label_that_nobody_listed_and_a_missing_cell_are_left_out(back_end):
     """In PyTorch a label without a class would raise, which would be an answer about a record."""
@@ -330,3 +394,41 @@ def test_a_label_that_nobody_listed_and_a_missing_cell_are_left_out(back_end):
     model = NeuralClassifier(module, 8.0, classes=["no", "yes"], steps=2, progress=False)
     model.fit(rows, labels, users=np.arange(200) // 2)
     assert np.all(np.isfinite(model.weights_))
+
+
+class TestSearchForNaN:
+    """JAX can be asked to raise where a number is none: that would tell of a record."""
+
+    @pytest.fixture(autouse=True)
+    def searching(self):
+        import jax
+
+        # For all threads, which a context manager of JAX is not.
+        names = ("jax_debug_nans", "jax_debug_infs", "jax_disable_jit")
+        for name in names:
+            jax.config.update(name, True)
+        yield
+        for name in names:
+            jax.config.update(name, False)
+
+    def raised(self):
+        """Return which ways to add up raise because of a user's numbers."""
+        network, found = jax_network(), []
+        # In 32 bits they are numbers, but their squares are not.
+        users = UserData(np.full((2, FEATURES), 3e38), [0.0, 1.0], offsets=[0, 2])
+        for way in (compiled, integers):
+            try:
+                way(network, users, width=1)
+            except (SchemaError, FloatingPointError):
+                found.append(way.__name__)
+        return found
+
+    def test_nobody_can_make_a_step_raise(self):
+        assert self.raised() == []
+
+    def test_a_step_that_is_searched_is_caught(self, monkeypatch):
+        from contextlib import nullcontext
+
+        monkeypatch.setattr("quorate.core.compiled.unwatched", nullcontext)
+        monkeypatch.setattr("quorate.nets.jax_networks.unwatched", nullcontext)
+        assert "compiled" in self.raised()

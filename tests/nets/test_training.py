@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from quorate import NeuralClassifier
-from quorate.accounting.account_parts import SampleAccount
+from quorate.core.account.parts import SampleAccount
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.nets.training import Training
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 PEOPLE = np.arange(160) // 2

@@ -9,19 +9,20 @@ from scipy.stats import binom
 
 from printed_laws import exponential
 from quorate.auditing import enumerate_runs
-from quorate.concepts import FiniteTable
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import SharedSeed
+from quorate.learners.concepts import FiniteTable
+from quorate.local.randomizers.hashed import HashedResponse
 from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.mechanisms.choices.universe import ChooseKey
+from quorate.papers.queries.statistical import StatisticalQuery
+from quorate.papers.stability.correlated_sampling import choose_together
+from quorate.papers.stability.from_learner import LearnerRepresentation
+from quorate.papers.stability.proved_lists import ProvedListLearner
+from quorate.papers.stability.query_rule import RoundedOracle, query_records
+from quorate.papers.stability.softmax import published_records, published_sharpness
 from quorate.planning.tasks.agreement import AgreementTask, LocalAgreementTask
-from quorate.protocols.randomizers.hashed import HashedResponse
-from quorate.public_randomness import SharedSeed
-from quorate.queries.statistical import StatisticalQuery
-from quorate.stability.correlated_sampling import choose_together
-from quorate.stability.from_learner import LearnerRepresentation
-from quorate.stability.proved_lists import ProvedListLearner
-from quorate.stability.query_rule import RoundedOracle, query_records
-from quorate.stability.softmax import published_records, published_sharpness
+from sealing import release_by_hand
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -172,7 +173,7 @@ def test_theorem_30_chooses_among_all_keys_by_their_votes(relation, held):
     choice = ChooseKey(size=size, epsilon=epsilon, relation=relation)
     rate = epsilon / 2 if relation is Relation.REPLACE else epsilon
     expected = exponential([-held.count(key) for key in range(size)], rate=rate)
-    found = enumerate_runs(lambda noise: choice.release_keys(list(held)))
+    found = enumerate_runs(lambda noise: release_by_hand(choice, list(held)))
     np.testing.assert_allclose([found.get(key, 0.0) for key in range(size)], expected, rtol=1e-9)
 
 

@@ -9,16 +9,7 @@ import pytest
 from printed_laws import exponential, permute_and_flip
 from quorate import UserData
 from quorate.auditing import enumerate_runs
-from quorate.concepts import FiniteTable
-from quorate.conversion.perfect_generalisation import calibrated_radius
-from quorate.conversion.translation import (
-    corollary_3_users,
-    deletion_reach,
-    item_to_user,
-    item_to_user_users,
-    solved_users,
-    theorem_11_users,
-)
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.distributions import ProductDistribution
 from quorate.distributions.categories import product
 from quorate.distributions.hypotheses.clip import Clip
@@ -26,7 +17,16 @@ from quorate.distributions.hypotheses.covers import product_cover, simplex_cover
 from quorate.distributions.hypotheses.families import DiscreteFamily
 from quorate.distributions.hypotheses.selection import HypothesisSelector, choose_member
 from quorate.learners import ConceptLearner
-from quorate.noise import SeededNoise, use_noise
+from quorate.learners.concepts import FiniteTable
+from quorate.papers.conversion.perfect_generalisation import calibrated_radius
+from quorate.papers.conversion.translation import (
+    corollary_3_users,
+    deletion_reach,
+    item_to_user,
+    item_to_user_users,
+    solved_users,
+    theorem_11_users,
+)
 from quorate.planning.limits import fano_users
 
 RULES = np.array([[0, 0], [0, 1], [1, 1]])

@@ -10,19 +10,19 @@ from scipy.stats import binom, laplace
 from printed_laws import exponential, permute_and_flip
 from quorate import UserData
 from quorate.auditing import enumerate_runs
-from quorate.concepts import FiniteTable, Intervals, PointFunctions, Thresholds
-from quorate.concepts.linear_equations import pack_bits
 from quorate.exceptions import QueriesExhaustedError
 from quorate.learners import ConceptLearner
+from quorate.learners.concepts import FiniteTable, Intervals, PointFunctions, Thresholds
 from quorate.learners.parity_plan import run_success
-from quorate.mechanisms.local.local_oracle import LocalOracle, Report
-from quorate.mechanisms.local.randomizers import BinaryResponse, KaryResponse, LaplaceResponse
+from quorate.local.oracle import LocalOracle, Report
+from quorate.local.randomizers.known_laws import BinaryResponse, KaryResponse, LaplaceResponse
+from quorate.mechanisms.linear_equations import pack_bits
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
-from quorate.queries import Population
-from quorate.queries.oracles import ExactOracle, MovedOracle, RandomlyMovedOracle
-from quorate.queries.oracles.local import published_users, users_for_tolerance
-from quorate.queries.simulate import RecordRandomizer, Simulation
-from quorate.queries.statistical import StatisticalQuery
+from quorate.papers.queries import Population
+from quorate.papers.queries.oracles import ExactOracle, MovedOracle, RandomlyMovedOracle
+from quorate.papers.queries.oracles.local import published_users, users_for_tolerance
+from quorate.papers.queries.simulate import RecordRandomizer, Simulation
+from quorate.papers.queries.statistical import StatisticalQuery
 
 RULES = np.array([[0, 0], [0, 1], [1, 1]])
 RECORDS = [(x, y) for x in (0, 1) for y in (0, 1)]

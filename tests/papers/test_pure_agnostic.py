@@ -9,12 +9,13 @@ from scipy.stats import binom
 
 from printed_laws import exponential, permute_and_flip, separating_limit
 from quorate import UserData
-from quorate.accounting.account import Account
 from quorate.auditing import Cells, enumerate_runs
-from quorate.concepts import FiniteTable, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.guarantees import Relation
 from quorate.learners import PrivateThreshold, private_threshold
+from quorate.learners.concepts import FiniteTable, Thresholds
 from quorate.learners.private_threshold import median_in_range
 from quorate.learners.scores import Surrogate
 from quorate.learners.scores.base import Along
@@ -22,7 +23,6 @@ from quorate.learners.scores.more_than import published_separation, separation
 from quorate.learners.selection import choose_by_score
 from quorate.learners.smallest_error_search import MinErrorSearch, choose_by_estimated_level
 from quorate.mechanisms.search.private_compare import PrivateCompare
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning.learner_bounds import counted_users
 
 CONCEPTS = np.array([[0, 1], [1, 0]])

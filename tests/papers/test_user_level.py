@@ -10,15 +10,15 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from quorate import UserData
-from quorate.accounting.compose import price
+from quorate.core.account.compose import price
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.sealed import SealedRows
 from quorate.means import UserQueries
 from quorate.mechanisms.means.private_range import PrivateRange
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.models.optimization.phased import PhasedMinimizer
-from quorate.noise import SeededNoise, use_noise
-from quorate.rotation import Rotation
 from sealing import release_by_hand
 
 
@@ -127,7 +127,9 @@ class TestAlgorithm4:
 
     def test_published(self):
         n, d = 4096, 9
-        phases = PhasedMinimizer(**self.KNOWN, constants="published").plan(n_users=n, dimension=d)
+        phases = PhasedMinimizer(**self.KNOWN, constants="published").schedule(
+            n_users=n, dimension=d
+        )
         # As printed, more than log2 n phases leave one without anybody; not so here.
         count = math.ceil(math.log2(6.0 * n * 2.0 * 0.8 / (6.0 * d)))
         assert [phase.n_users for phase in phases] == [n // 2**t for t in range(1, count + 1)]
@@ -137,7 +139,7 @@ class TestAlgorithm4:
     @pytest.mark.parametrize(("n", "count"), [(150, 1), (450, 3), (100_000, 5)])
     def test_calibrated(self, n, count):
         """Phases until fewer than fifty users are left, at most so many; R is the radius."""
-        plan = PhasedMinimizer(**self.KNOWN, phases=5).plan(n_users=n, dimension=9)
+        plan = PhasedMinimizer(**self.KNOWN, phases=5).schedule(n_users=n, dimension=9)
         assert [phase.n_users for phase in plan] == [n // 2**t for t in range(1, count + 1)]
         assert plan[-1].n_users >= 50
         pulls = [4.0**t * self.pull(n, 9, 2.0) for t in range(1, count + 1)]

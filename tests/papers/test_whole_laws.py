@@ -13,17 +13,17 @@ from scipy.stats import binom
 
 from printed_laws import exponential, permute_and_flip, separating_limit
 from quorate import StableLearner, UserData
-from quorate.accounting.account import Account
 from quorate.auditing import Cells, enumerate_runs
-from quorate.concepts import FiniteTable, Thresholds
-from quorate.conversion import CertifiedItemToUser, ItemToUser
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
-from quorate.guarantees import Relation
 from quorate.learners import LossSelector, PrivateMinError, PrivateThreshold
+from quorate.learners.concepts import FiniteTable, Thresholds
 from quorate.learners.smallest_error_search import choose_by_estimated_level
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.means.winsorized import WinsorizedMean
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind
+from quorate.papers.conversion import CertifiedItemToUser, ItemToUser
 from sealing import release_by_hand
 
 EPSILON = 1.7
@@ -63,7 +63,7 @@ class TestStableChoice:
         )
         choice = StableChoice(epsilon=2.0, delta=0.1, relation=relation)
         keys = ["a"] * votes[0] + ["b"] * votes[1]
-        found = enumerate_runs(lambda noise: choice.release_keys(keys))
+        found = enumerate_runs(lambda noise: release_by_hand(choice, keys))
         assert dict(found) == pytest.approx(expected, abs=1e-9)
 
     @pytest.mark.parametrize("held", [(0, 0, 0, 2), (0, 2), (2, 2, 2)])

@@ -29,7 +29,7 @@ class PowerTask(PlanTask):
         shrunk = users**-self.users_power * self.records**-self.records_power
         return min(1.0, shrunk * epsilon**-self.epsilon_power)
 
-    def way(self, users, epsilon):
+    def algorithm(self, users, epsilon):
         return "power", "because."
 
     def upper(self, *, epsilon, error):
@@ -48,7 +48,7 @@ def test_doublings_are_sorted_by_what_is_left():
 def test_users_are_advised_when_they_count_more():
     lines = advise(PowerTask(), users=100, epsilon=1.0)
     assert lines[0].startswith("Doubling users lowers the error by 29%")
-    assert lines[1].startswith("More users are worth more")
+    assert lines[1].startswith("More users help more")
 
 
 def test_records_are_advised_when_they_count_more():

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.conversion import translation
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.papers.conversion import translation
 from quorate.planning import limits
 
 EPSILONS = st.floats(0.05, 3.0)
@@ -94,7 +94,7 @@ class TestMeans:
     @pytest.mark.parametrize(("dimension", "users"), [(1, 200), (50, 3000), (10**5, 10**4)])
     def test_corollary_1_of_levy_is_below_the_gaussian_mechanism(self, dimension, users):
         # Users within a ball of radius tau that holds all of them, found at no cost.
-        from quorate.accounting.costs import gdp_mu
+        from quorate.core.account.costs import gdp_mu
 
         tau = math.sqrt(dimension) + math.sqrt(2 * math.log(users / 1e-3))
         noise = 2 * tau * math.sqrt(dimension) / (users * gdp_mu(0.2, 1e-6))

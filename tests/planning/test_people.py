@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
 from quorate.means import UserVariation
 from quorate.means.variation import VariationError
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.distribution import CdfTask, NormalTask, SharesTask
 from quorate.planning.tasks.mean import MeanTask

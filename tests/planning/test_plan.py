@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from quorate.core.guarantees import Relation
 from quorate.exceptions import MissingExtraError
-from quorate.guarantees import Relation
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 
 
@@ -76,7 +76,7 @@ class TestTable:
             "core: users are near.",
             "1e+14 users (Theorem 2; not proved here; constants 1)",
             "nothing (Theorem 9: nothing here)",
-            "out of reach users; error out of reach as planned",
+            "a number of users out of reach; error out of reach as planned",
             "Collect more.",
             "Hopeless.",
         ):

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quorate.planning as planning
-from quorate.catalogue import TASKS as FITTED
+from quorate.app.catalogue import TASKS as FITTED
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.planning import TASKS
 from quorate.planning.questions import describe_task
 
@@ -47,6 +47,7 @@ SETTINGS = {
     "cdf": ({"size": 256}, 1.0, 0.1),
     "normal": ({"dimension": 2, "records": 16, "between": 0.0}, 1.0, 0.05),
     "table": ({"size": 50, "delta": 1e-6, "records": 50}, 1.0, 0.04),
+    "phrases": ({"size": 50, "delta": 1e-6}, 1.0, 0.05),
     "series": ({"size": 8, "horizon": 78, "touched": 3, "delta": 1e-6}, 1.0, 0.1),
     "agreement": ({"size": 2**14, "records": 1024}, 1.0, 0.03),
     "agreement-shuffle": ({"size": 2**14, "records": 1024, "delta": 1e-6}, 1.0, 0.03),
@@ -292,5 +293,10 @@ def test_the_folder_opens_what_it_lists():
         assert getattr(planning, name) is not None
 
 
+# What no public number tells in advance, with the reason.
+UNPLANNED = {"synth": "how far a tree is from people's records depends on how columns depend"}
+
+
 def test_every_task_of_the_command_line_can_be_planned():
-    assert set(FITTED) <= set(TASKS)
+    assert set(FITTED) - set(UNPLANNED) <= set(TASKS)
+    assert not set(UNPLANNED) & set(TASKS)

@@ -38,15 +38,16 @@ from hypothesis import strategies as st
 from odd_cells import OBJECTS, SECRET
 from odd_doors import from_octets
 from quorate.auditing.observations import observe
-from quorate.engines.files import FileCrowd
+from quorate.core.users import UserData
+from quorate.data import tables
+from quorate.data.by_group.conditions import as_conditions
+from quorate.data.by_group.reading import Reading
+from quorate.data.columns.ids import group
+from quorate.data.engines.files import FileCrowd
+from quorate.data.files.table_files import Columns, TableFile
+from quorate.data.frames import open_frame
+from quorate.data.labels import PrivateLabels
 from quorate.exceptions import QuorateError
-from quorate.files.table_files import Columns, TableFile
-from quorate.users import UserData, tables
-from quorate.users.by_group.conditions import as_conditions
-from quorate.users.by_group.reading import Reading
-from quorate.users.frames import open_frame
-from quorate.users.grouping import group
-from quorate.users.labels import PrivateLabels
 
 N_USERS, EACH = 9, 2
 ROWS = N_USERS * EACH

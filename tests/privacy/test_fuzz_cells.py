@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privacy.fuzz_cells import DOORS, Tried, fuzz
-from quorate.users import cells
+from quorate.data.columns import cells
 
 
 def test_cells_of_one_person_change_nothing_for_others():

@@ -16,10 +16,13 @@ from sklearn.base import clone
 
 from fitting_worlds import ROUTES
 from quorate.auditing.replay import _Forced, _Recording
-from quorate.concepts import Direction, Intervals, Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.noise import use_noise
 from quorate.core.questions.ballots import SealedVotes, opened_votes
+from quorate.core.questions.held_keys import Division
 from quorate.core.questions.lines import SealedLine, opened_line
 from quorate.core.sealed import Sealed
+from quorate.core.users import UserData
 from quorate.distributions import (
     Clip,
     DiscreteDistribution,
@@ -28,16 +31,17 @@ from quorate.distributions import (
     HypothesisSelector,
     ProductDistribution,
 )
-from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner, LossSelector, ParityLearner, PrivateThreshold
-from quorate.learners.automatic import Way
+from quorate.learners.automatic import RuleAlgorithm
+from quorate.learners.concepts import Direction, Intervals, Thresholds
 from quorate.learners.scores import Crossing, KolmogorovSmirnov
 from quorate.means import UserMean
 from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.blocks import BlockSum
+from quorate.mechanisms.choices import set_union
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.mechanisms.choices.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.set_union import SetUnion
 from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum
@@ -45,8 +49,6 @@ from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, NoisySearch, NoisySum
 from quorate.models import LogisticRegression, PrivateGridSearch
-from quorate.noise import use_noise
-from quorate.users import UserData
 from rule_worlds import losses_of
 from sealing import numbers_of
 
@@ -73,8 +75,7 @@ def of_pieces(mechanism, one, other):
         assert ends[-1] == sum(map(int, one[0]))
     points = sorted(starts - {sum(map(int, one[0]))})
     moved = along(*one, points).astype(object) - along(*other, points).astype(object)
-    choice = mechanism.choice if isinstance(mechanism, RoundQuantile) else mechanism
-    return (max(moved) - min(moved)) / choice.spread
+    return (max(moved) - min(moved)) / mechanism.spread
 
 
 def of_totals(mechanism, one, other):
@@ -122,6 +123,13 @@ def of_popular_keys(mechanism, one, other):
     return sum(map(abs, of_votes(one, other))) / mechanism.sensitivity
 
 
+def of_lengths(union, one, other):
+    """Return how far apart two totals of keys are, over one length, or two at a right angle."""
+    moved = math.sqrt(sum(move**2 for move in of_votes(one, other)))
+    users = 2 if union.relation is Relation.REPLACE else 1
+    return moved / (set_union._RADIUS * math.sqrt(users))
+
+
 def in_the_open(given):
     """Return what a mechanism is given, without its seal."""
     if isinstance(given, SealedVotes):
@@ -134,12 +142,12 @@ def in_the_open(given):
 
 RELEASES = {
     (ChooseBest, "release"): of_scores,
-    (ChooseOrdered, "release"): of_pieces,
+    (ChooseOrdered, "release_among"): of_pieces,
     (NoisySum, "release"): of_totals,
     (NoisySearch, "release_counts"): of_counts,
     (NoisyCount, "release"): of_one_count,
     (ChooseKey, "release"): of_listed_keys,
-    (StableHistogram, "_popular"): of_popular_keys,
+    (StableHistogram, "release"): of_popular_keys,
 }
 
 
@@ -152,7 +160,8 @@ def moves(monkeypatch):
         honest = getattr(kind, verb)
 
         def watched(self, *given, **named):
-            shown = opened_line(*given) if isinstance(given[0], SealedLine) else given
+            lines = [each for each in given if isinstance(each, SealedLine)]
+            shown = opened_line(*lines) if lines else given
             seen.append((self, measure, tuple(map(in_the_open, shown))))
             return honest(self, *given, **named)
 
@@ -160,14 +169,20 @@ def moves(monkeypatch):
 
     for (kind, verb), measure in RELEASES.items():
         watch(kind, verb, measure)
-    honest = RoundQuantile._edges
+    popular, totals, unions = SetUnion._popular, Division.totals, []
 
-    def edges_of(self, *given):
-        edges, losses = honest(self, *given)
-        seen.append((self, of_pieces, (np.diff(edges), losses)))
-        return edges, losses
+    def popular_of(self, *given):
+        unions.append(self)
+        return popular(self, *given)
 
-    monkeypatch.setattr(RoundQuantile, "_edges", edges_of)
+    def totals_of(self, *given, **named):
+        found = totals(self, *given, **named)
+        names = self.named(np.ones(self.size, dtype=bool))
+        seen.append((unions[-1], of_lengths, (dict(zip(names, found.tolist(), strict=True)),)))
+        return found
+
+    monkeypatch.setattr(SetUnion, "_popular", popular_of)
+    monkeypatch.setattr(Division, "totals", totals_of)
     paired = PairQuantile.release_between
 
     def unseen(self, *given, **named):
@@ -298,11 +313,11 @@ def test_of_pairs_and_windows(relation, n_users, d, moves):
 
 
 @BOTH
-@pytest.mark.parametrize("way", Way, ids=lambda each: each.value)
+@pytest.mark.parametrize("way", RuleAlgorithm, ids=lambda each: each.value)
 @pytest.mark.parametrize("concepts", [Thresholds(0, 9), Intervals(5)], ids=["line", "list"])
 def test_of_rules(relation, way, concepts, moves):
     """Nobody else is right about everything, so that one of them may be the only one."""
-    lines = {Way.TWO_STAGES, Way.MEDIAN, Way.SLACK_MEDIAN}
+    lines = {RuleAlgorithm.TWO_STAGES, RuleAlgorithm.MEDIAN, RuleAlgorithm.SLACK_MEDIAN}
     if way in lines and not isinstance(concepts, Thresholds):
         pytest.skip("a way along a line")
     x = np.array([[0.0], [2.0], [3.0], [4.0]])

@@ -15,10 +15,13 @@ from sklearn.base import clone
 from bill import Bill, gaussian_epsilon
 from fitting_worlds import public_estimators
 from measured_bill import Cost, recorded
-from quorate.accounting.account_parts import SampleAccount
-from quorate.accounting.compose import price
-from quorate.concepts import Thresholds
+from quorate.core.account.compose import price
+from quorate.core.account.parts import SampleAccount
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.bounds.trimmed import Trimmed
+from quorate.core.guarantees import Composed, Gaussian, Relation, Repeated, Subsampled
+from quorate.core.noise import use_noise
+from quorate.core.users import UserData
 from quorate.distributions import (
     DiscreteDistribution,
     DiscreteFamily,
@@ -28,13 +31,6 @@ from quorate.distributions import (
     HypothesisSelector,
     ProductDistribution,
 )
-from quorate.guarantees import (
-    Composed,
-    Gaussian,
-    Relation,
-    Repeated,
-    Subsampled,
-)
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -43,7 +39,8 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
-from quorate.learners.automatic import Way
+from quorate.learners.automatic import RuleAlgorithm
+from quorate.learners.concepts import Thresholds
 from quorate.learners.selection import choose_by_score
 from quorate.means import (
     PrivateMedian,
@@ -66,13 +63,11 @@ from quorate.models import (
     minimize,
 )
 from quorate.nets import NeuralClassifier, NeuralRegressor
-from quorate.noise import use_noise
-from quorate.queries.algorithms import ConjunctionQueries
-from quorate.queries.query_learner import QueryLearner
-from quorate.simplex import Simplex
-from quorate.stability import StableLearner
-from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
-from quorate.users import UserData
+from quorate.papers.queries.algorithms import ConjunctionQueries
+from quorate.papers.queries.query_learner import QueryLearner
+from quorate.papers.stability import StableLearner
+from quorate.synth import UserSynthesizer
+from quorate.tabulate import PopularPhrases, RecordMean, UserCount, UserSum, UserTable
 from sealing import numbers_of
 
 RNG = np.random.default_rng(0)
@@ -200,7 +195,15 @@ CASES = {
     ),
     "sum": case(UserSum(bounds=(0.0, 9.0)), NAMED),
     "sum with delta": case(UserSum(bounds=(0.0, 9.0), **GAUSSIAN), NAMED),
+    # Half of delta is for keys that one person alone holds, and in no noise.
+    "phrases": case(PopularPhrases(column="group"), NAMED),
     "mean of records": case(RecordMean(bounds=(0.0, 9.0)), NAMED),
+    "synthetic people": case(
+        UserSynthesizer(
+            categories={"group": range(3)}, bounds={"value": (0.0, 9.0)}, bins=4, **GAUSSIAN
+        ),
+        NAMED,
+    ),
     "table": case(
         UserTable(
             by="group",
@@ -223,7 +226,7 @@ CASES = {
             ONE,
             y=LABELS,
         )
-        for way in Way
+        for way in RuleAlgorithm
     },
 }
 
@@ -350,7 +353,7 @@ def test_phases_see_users_who_are_in_one_of_them():
     with use_noise(bill):
         found = phases.minimize(people, SquaredLoss(intercept=False))
     whole = sum(bill.squares.values())
-    count = len(phases.plan(n_users=N, dimension=1))
+    count = len(phases.schedule(n_users=N, dimension=1))
     assert found.guarantee.epsilon == 2.0
     # Equal phases: each has its part of the bill.
     assert 0.9 * 2.0 <= gaussian_epsilon((whole / count) ** 0.5, 1e-6) <= 2.0
@@ -397,7 +400,7 @@ class TestTheBillItself:
             Bill().discrete_laplace(np.array([3]), scale=1.0)
 
     def test_half_the_noise_is_seen(self, monkeypatch):
-        from quorate.accounting.account import Account
+        from quorate.core.account.account import Account
 
         def careless(self, total, *, sigma):
             return self._noise.discrete_gaussian(numbers_of(total), sigma=sigma / 2)
@@ -407,7 +410,7 @@ class TestTheBillItself:
         assert bill.epsilon(guarantee.delta) > 1.5 * guarantee.epsilon
 
     def test_a_look_that_no_account_wrote_down_is_seen(self, monkeypatch):
-        from quorate.accounting.account import Account
+        from quorate.core.account.account import Account
 
         monkeypatch.setattr(Account, "_pay", lambda self, event, costs: self._noise)
         bill, guarantee = billed(UserMean(bounds=9.0, algorithm="ball", **GAUSSIAN), TWO, None)

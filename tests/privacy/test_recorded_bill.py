@@ -13,15 +13,22 @@ import pytest
 
 from fitting_worlds import COMMON, PURE, ROUTES, D, Route, public_estimators, words_of
 from measured_bill import Again, Cost, Watched, largest_ratio, moved, recorded
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import (
+    Composed,
+    Gaussian,
+    Pure,
+    Relation,
+    Repeated,
+    Subsampled,
+)
 from quorate.core.moves import Moves
+from quorate.core.noise import use_noise
+from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.core.sealed import seal
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Composed, Gaussian, Laplace, Pure, Relation, Repeated, Subsampled
 from quorate.means import UserQueries
 from quorate.means.routes.windows import Windows
-from quorate.noise import use_noise
-from quorate.noise.composed_laws import PiecewiseLaw
 from quorate.tabulate import UserSum
 from sealing import numbers_of, vectors_of
 
@@ -128,7 +135,7 @@ def test_what_a_person_moves_was_written_down_by_any_algorithm(name, algorithm):
 @pytest.mark.parametrize("relation", Relation, ids=lambda relation: relation.name.lower())
 def test_a_window_is_asked_for_at_its_price(relation):
     """Few fits ask it, and those who do have too many people to fit them often."""
-    inside, outside = np.full((40, 1), 0.3), np.full((1, 1), -0.9)
+    inside, outside = np.linspace(0.25, 0.35, 40)[:, None], np.full((1, 1), -0.9)
     other = inside[1:] if relation is Relation.ADD_REMOVE else np.vstack([outside, inside[1:]])
     sources, events = [Watched(0)], []
     for rows in (inside, other):
@@ -152,9 +159,9 @@ def test_every_public_estimator_is_measured():
 
 class TestTheMeasureItself:
     def test_it_reads_events(self):
-        chain = Composed((Pure(0.5), Laplace(4.0), Repeated(Gaussian(2.0), 3)))
+        chain = Composed((Pure(0.75), Repeated(Gaussian(2.0), 3)))
         assert recorded(chain) == Cost(pure=0.75, square=0.75)
-        assert recorded(Subsampled(Pure(0.5), 0.1)) == Cost(pure=0.5)
+        assert recorded(Subsampled(Gaussian(2.0), 0.1)) == Cost(square=0.25)
 
     def test_it_compares_laws_of_pieces(self):
         even = PiecewiseLaw(0, np.array([2, 2]), np.array([0.5, 0.5]))

@@ -18,14 +18,15 @@ import pytest
 
 from drawing import Drawing
 from quorate.auditing import epsilon_lower_bound
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Guarantee, Relation
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SecureNoise
 from quorate.mechanisms.choices.choose import ChooseBest, Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum
-from quorate.noise import SecureNoise
+from sealing import release_by_hand
 
 HONEST_RUNS = 1_000
 TWIN_RUNS = 4_000
@@ -115,7 +116,7 @@ CASES = [
         # With seven points against one both the point's weight and the total move by a factor.
         name="ChooseOrdered",
         make=lambda factor: ChooseOrdered(epsilon=2.0 / factor),
-        release=lambda mechanism, losses: mechanism.release(np.array([1, 7]), losses) > 0,
+        release=lambda mechanism, losses: release_by_hand(mechanism, np.array([1, 7]), losses) > 0,
         data=np.array([0, 1]),
         neighbour=np.array([1, 0]),
     ),

@@ -14,16 +14,16 @@ import pytest
 
 from quorate import PrivateMedian, ThresholdLearner, UserData, UserMean
 from quorate.auditing import replay
-from quorate.engines import MemoryCrowd, UserMeans
-from quorate.grid import Ball, Grid, Interval
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Ball, Grid, Interval
+from quorate.core.guarantees import Relation
+from quorate.data.engines import MemoryCrowd, UserMeans
 from quorate.mechanisms.choices.choose import ChooseBest, Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, choose_grid
-from sealing import release_by_hand
+from sealing import crowd_total, release_by_hand
 
 ADVERSARIAL = [0.0, -0.0, 1e-320, 3.7, -1e300, 1e308, np.inf, -np.inf, np.nan]
 SEEDS = range(3)
@@ -37,7 +37,7 @@ def integers_of(values):
     return np.nan_to_num(values, nan=0.0, posinf=1e9, neginf=-1e9).clip(-1e9, 1e9).astype(np.int64)
 
 
-def votes_of(values):
+def crowd_votes(values):
     return np.array([np.sum(values > t) for t in (-0.5, 0.0, 0.5)])
 
 
@@ -46,11 +46,13 @@ MECHANISMS = {
     "LaplaceSum": lambda v: LaplaceSum(grid=LINE, epsilon=1.0).release_values(v),
     "GaussianSum": lambda v: GaussianSum(grid=LINE, noise_multiplier=2.0).release_values(v),
     "NoisyCount": lambda v: NoisyCount(epsilon=1.0).release_values(v),
-    "ChooseBest": lambda v: release_by_hand(ChooseBest(candidates=3, epsilon=1.0), votes_of(v)),
+    "ChooseBest": lambda v: release_by_hand(ChooseBest(candidates=3, epsilon=1.0), crowd_votes(v)),
     "ChooseBest-GUMBEL": lambda v: release_by_hand(
-        ChooseBest(candidates=3, epsilon=1.0, selection=Selection.GUMBEL), votes_of(v)
+        ChooseBest(candidates=3, epsilon=1.0, selection=Selection.GUMBEL), crowd_votes(v)
     ),
-    "ChooseOrdered": lambda v: ChooseOrdered(epsilon=1.0).release(np.full(3, 2**60), votes_of(v)),
+    "ChooseOrdered": lambda v: release_by_hand(
+        ChooseOrdered(epsilon=1.0), np.full(3, 2**60), crowd_votes(v)
+    ),
     "PrivateQuantile": lambda v: release_by_hand(
         PrivateQuantile(domain=(-(2**62), 2**62), epsilon=1.0), integers_of(v)
     ),
@@ -137,7 +139,7 @@ def engine_sum(data, statistic=None, threads=1):
     bound = Ball(1.0, dimension=2)
     grid = choose_grid(bound, n_users=data.n_users)
     crowd = MemoryCrowd(data, n_parts=5, threads=threads)
-    totals = crowd.total(statistic or UserMeans(bound), grid)
+    totals = crowd_total(crowd, statistic or UserMeans(bound), grid)
     return release_by_hand(
         GaussianSum(grid=grid, noise_multiplier=2.0, delta=1e-6), totals, count=data.n_users
     )

@@ -16,10 +16,11 @@ import pytest
 
 from bill import Bill, gaussian_epsilon
 from quorate import UserSeries
-from quorate.accounting.account import Account
 from quorate.auditing.laws import gaussian_interval
-from quorate.guarantees import Relation
-from quorate.noise import use_noise
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import use_noise
+from quorate.series import spending
 from quorate.series.factors import NAMES
 from quorate.series.period import _entries
 from quorate.series.spending import Lookup, bounded_period
@@ -37,9 +38,12 @@ def worst(pairs, radius):
 
 
 @both
+@pytest.mark.parametrize("count_cut", [False, True])
 @pytest.mark.parametrize("relation", list(Relation))
-def test_all_histories_of_two_people_keep_the_sensitivity_and_reach_it(tmp_path, noise, relation):
-    series = small_series(tmp_path, noise=noise, relation=relation)
+def test_all_histories_of_two_people_keep_the_sensitivity_and_reach_it(
+    tmp_path, noise, relation, count_cut
+):
+    series = small_series(tmp_path, noise=noise, relation=relation, count_cut=count_cut)
     # Under replacement it does not matter who else is there, which the first case has shown.
     others = HISTORIES if relation is Relation.ADD_REMOVE else (NOBODY, (1, 9, 0))
     known = {(a, b): exact_totals(series, a, b) for a in HISTORIES for b in others}
@@ -51,6 +55,8 @@ def test_all_histories_of_two_people_keep_the_sensitivity_and_reach_it(tmp_path,
     share = worst(pairs, series.design.mechanism.sensitivity_squared)
     # Combinations of weeks overlap, so that in one group no two people are orthogonal.
     least = 0.65 if (noise, relation) == ("square-root", Relation.REPLACE) else 0.99
+    if count_cut and relation is Relation.REPLACE:
+        least -= 0.1  # two people who are cut are counted in one cell
     assert least < share <= 1.0
 
 
@@ -109,13 +115,32 @@ def test_the_public_door_bounds_as_the_enumeration_and_keeps_the_claim(tmp_path,
             assert delta > 0.5 * series.delta  # cells tell most of what there is to be told
 
 
+@both
+def test_who_is_cut_is_counted_once(tmp_path, noise):
+    series = small_series(tmp_path, noise=noise, count_cut=True)
+    for number, (one, other) in enumerate([((9, 9, 9), (0, 1, 0)), ((0, 9, 0), (0, 0, 9))]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        vector, _ = through_the_door(folder, one, other, noise=noise, count_cut=True)
+        assert np.array_equal(vector, exact_totals(series, one, other))
+        with use_noise(NoNoise()):
+            found = small_series(folder, noise=noise, count_cut=True).read()
+        people = found.cut_["people"].to_numpy()
+        np.testing.assert_allclose(people, [[1, 1, 1], [0, 1, 2]][number], atol=1e-6)
+        assert f"{people[-1]:.0f} people" in str(found.error_)
+        stated = found.cut_["people_error"].to_numpy()
+        np.testing.assert_allclose(stated, series.design.cut_errors())
+
+
 class TestTwins:
     """What the audit is for: each way to break the promise moves releases too far."""
 
-    def far(self, folder, one, **changes):
+    def far(self, folder, one, *, exceeds_only=False, **changes):
         series = small_series(folder, **changes)
         vector, sigma = through_the_door(folder, one, **changes)
         exceeded = worst([(vector, 0 * vector)], series.design.mechanism.sensitivity_squared)
+        if exceeds_only:
+            return exceeded
         return exceeded, true_delta(vector, 0 * vector, sigma, series.epsilon) > series.delta
 
     @both
@@ -127,6 +152,21 @@ class TestTwins:
         exceeded, caught = self.far(tmp_path, (9, 9, 9), noise=noise)
         assert exceeded > 2.0
         assert caught
+
+    @both
+    def test_somebody_is_counted_as_cut_every_week(self, tmp_path, monkeypatch, noise):
+        cut = {"noise": noise, "count_cut": True}
+        assert self.far(tmp_path, (9, 9, 9), exceeds_only=True, **cut) <= 1.0
+        for name in ("small.sqlite", "small.sqlite.key"):
+            (tmp_path / name).unlink()
+        spent = SeriesTransaction.spent
+
+        def forgotten(page):
+            known = spent(page)
+            return Lookup(known.people, known.values & (spending._COUNTED - 1))
+
+        monkeypatch.setattr(SeriesTransaction, "spent", forgotten)
+        assert self.far(tmp_path, (9, 9, 9), exceeds_only=True, **cut) > 1.05
 
     def test_a_late_row_is_paid_by_nobody(self, tmp_path, monkeypatch):
         """Rows that come with a week that is over are not looked at; a twin adds them for free."""

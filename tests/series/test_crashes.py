@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from quorate import Ledger, UserSeries
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.noise import use_noise
 from quorate.mechanisms.sums import GaussianSum
-from quorate.noise import use_noise
 from quorate.series import store as store_module
 from series_worlds import Repeatable
 
@@ -40,7 +40,7 @@ class Points:
         self._around(GaussianSum, "release")
         self._around(store_module.SeriesTransaction, "write")
         self._around(store_module.SeriesTransaction, "show")
-        self._around(store_module, "_born_whole")
+        self._around(store_module, "born_whole")
         # Just before and just after the commit of every transaction on the store.
         opened = store_module.SeriesStore.page
 

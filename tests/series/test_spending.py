@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.series.factors import NAMES, Factor
 from quorate.series.spending import Entries, HorizonBall, Lookup, bounded_period
 

@@ -8,15 +8,11 @@ import pyarrow as pa
 import pytest
 
 from quorate import Ledger
-from quorate.exceptions import (
-    BudgetExceededError,
-    SeriesStoreError,
-    UnknownDatasetError,
-)
-from quorate.guarantees import Relation
-from quorate.noise import use_noise
+from quorate.core.guarantees import Relation
+from quorate.core.noise import use_noise
+from quorate.data.columns.keys import row_keys
+from quorate.exceptions import BudgetExceededError, SeriesStoreError, UnknownDatasetError
 from quorate.series.store import SeriesStore, SeriesTransaction
-from quorate.users.keys import row_keys
 from series_worlds import NoNoise, Repeatable, small_series, week
 
 IDS = ["Gwendolyn Featherstonehaugh", "4015551234"]

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quorate import UserTable
+from quorate import UserData, UserTable
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.noise import SeededNoise, use_noise
-from quorate.tabulate.hierarchies import consistent
+from quorate.tabulate.hierarchies import Tree, consistent
 
 COUNTRIES, REGIONS, CITIES = 5, 40, 200
 PARENTS = [
@@ -162,3 +162,157 @@ class TestRefused:
             consistent(tables, PARENTS, columns=["m"])
         with pytest.raises(ParameterError, match="above 0"):
             consistent(as_tables(world[0], 0 * world[1]), PARENTS, columns=["n"])
+
+
+LEAVES = [(f"c{c}", f"r{r}", f"t{t}") for c in range(4) for r in range(5) for t in range(10)]
+
+
+@pytest.fixture(scope="module")
+def cities():
+    """Visits of people to 200 cities, whose names say nothing without their region."""
+    rng = np.random.default_rng(5)
+    places = rng.integers(0, 200, 40_000)
+    by = {
+        name: [LEAVES[i][k] for i in places] for k, name in enumerate(("country", "region", "city"))
+    }
+    who, spent = rng.integers(0, 6000, 40_000), rng.uniform(0, 10, 40_000)
+    return pa.table({"who": who, **by, "spent": spent})
+
+
+def nested(**changes):
+    given = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "by": ["country", "region", "city"],
+        "keys": LEAVES,
+        "levels": True,
+        "statistics": {"visits": "count", "people": "users", "spent": "sum"},
+        "bounds": {"spent": (0, 10)},
+    }
+    return UserTable(**(given | changes))
+
+
+class TestLevelsOfOneTable:
+    def test_counts_and_sums_of_200_leaves_add_up(self, cities):
+        with use_noise(SeededNoise(0)):
+            found = nested().fit(cities, users="who")
+        frame = found.table_.to_pandas()
+        assert len(frame) == 4 + 20 + 200
+        assert found.keys_[:5] == (*((f"c{c}", None, None) for c in range(4)), ("c0", "r0", None))
+        depth = frame[["country", "region", "city"]].notna().sum(axis=1)
+        for name in ("visits", "spent"):
+            for level, by in ((1, ["country"]), (2, ["country", "region"])):
+                own = frame[depth == level].set_index(by)[name]
+                below = frame[depth == level + 1].groupby(by)[name].sum()
+                np.testing.assert_allclose(own.loc[below.index], below, rtol=1e-9)
+        assert found.guarantee_.epsilon == 1.0
+
+    def test_errors_of_every_level_are_at_most_those_without_adding_up(self, cities, monkeypatch):
+        """Seen and stated: the same releases, with and without least squares."""
+        truth = cities.to_pandas().groupby(["country", "region", "city"]).size()
+        levels = [
+            truth.groupby(["country"]).sum(),
+            truth.groupby(["country", "region"]).sum(),
+            truth,
+        ]
+        exact = [
+            levels[sum(label is not None for label in row) - 1].loc[
+                row[0] if row[1] is None else tuple(label for label in row if label is not None)
+            ]
+            for row in Tree(tuple(LEAVES)).nodes
+        ]
+        ends, seen, stated = [4, 24], np.zeros((2, 3)), np.zeros((2, 3))
+        asked = {"statistics": {"visits": "count"}, "cap": 20}
+        for seed in range(15):
+            for way in (0, 1):
+                with use_noise(SeededNoise(seed)), monkeypatch.context() as patch:
+                    if way:
+                        patch.setattr(Tree, "added_up", lambda self, found: found)
+                    found = nested(**asked).fit(cities, users="who").table_
+                off = np.split((found["visits"].to_numpy() - exact) ** 2, ends)
+                errors = np.split(found["visits_error"].to_numpy() ** 2, ends)
+                seen[way] += [each.mean() for each in off]
+                stated[way] += [each.mean() for each in errors]
+        assert (stated[0] <= stated[1]).all()
+        assert (seen[0] < seen[1]).all()
+
+    def test_bounds_hold_and_never_sum_what_caps_cut(self, cities):
+        with use_noise(SeededNoise(1)):
+            found = nested(statistics={"visits": "count"}).fit(cities, users="who").table_
+        frame = found.to_pandas()
+        truth = cities.to_pandas().groupby("country").size()
+        top = frame[frame.region.isna()].set_index("country")
+        assert (np.abs(top.visits - truth) <= top.visits_bound).all()
+        leaves = frame[frame.city.notna()].groupby("country").visits_bound.sum()
+        assert (top.visits_bound < 0.6 * leaves).all()
+
+    @pytest.mark.parametrize(
+        ("wrong", "says"),
+        [
+            ({"keys": {"country": ["c0"], "region": ["r0"], "city": ["t0"]}}, "list of rows"),
+            ({"by": "city", "keys": ["t0"]}, "list of rows"),
+            ({"others": True}, "no others"),
+            ({"largest": 3}, "no largest"),
+            ({"levels": "yes"}, "levels"),
+            ({"keys": [("c0", "r0")]}, "3 labels"),
+            ({"keys": [LEAVES[0]] * 2}, "different rows"),
+            ({"keys": [("c0", "r0", None)]}, "none missing"),
+        ],
+        ids=str,
+    )
+    def test_what_it_refuses(self, wrong, says, cities):
+        with pytest.raises(ParameterError, match=says):
+            nested(**wrong).fit(cities, users="who")
+
+    def test_ids_have_to_be_a_column(self, cities):
+        with pytest.raises(ParameterError, match="name of its column"):
+            nested().fit(cities.drop_columns(["who"]), users=cities["who"])
+
+
+class TestListedRowsAndOthers:
+    def exact(self, table):
+        return dict(zip(table.keys_, np.rint(table.table_["n"].to_numpy()).tolist(), strict=True))
+
+    def fit(self, table, **known):
+        with use_noise(SeededNoise(0)):
+            return UserTable(1e4, statistics={"n": "count"}, cap=1, **known).fit(table, users="who")
+
+    def test_rows_that_are_listed_and_all_others(self):
+        keys = [("a", 1), ("a", 2), ("b", 1), ("c", 9), ("a", None), (None, 1), ("b", 2)]
+        table = pa.table(
+            {"who": range(7), "x": [x for x, _ in keys], "y": pa.array([y for _, y in keys])}
+        )
+        found = self.fit(table, by=["x", "y"], keys=[("b", 1), ("a", 2)], others=True)
+        assert self.exact(found) == {("b", 1): 1, ("a", 2): 1, (None, None): 5}
+        assert found.table_["x"].to_pylist() == ["b", "a", None]
+        some = self.fit(table, by=["x", "y"], keys=[("b", 1), ("a", 2)])
+        assert self.exact(some) == {("b", 1): 1, ("a", 2): 1}
+        one = self.fit(table, by="x", keys=["a"], others=True)
+        assert self.exact(one) == {("a",): 3, (None,): 4}
+
+    def test_all_others_fulfil_the_conditions_too(self):
+        table = pa.table({"who": range(6), "x": ["a", "a", "b", "c", None, "c"], "age": [1, 9] * 3})
+        found = self.fit(table, by="x", keys=["a"], others=True, where={"age": (5, None)})
+        assert self.exact(found) == {("a",): 1, (None,): 2}
+
+    def test_a_crowd_has_them_too(self):
+        crowd = UserData.from_arrays(np.array([[1.0], [2.0], [7.0], [3.5]]), users=range(4))
+        found = self.fit_crowd(crowd, by="x0", keys=[2, 1], others=True)
+        assert self.exact(found) == {(2,): 1, (1,): 1, (None,): 2}
+
+    def fit_crowd(self, crowd, **known):
+        with use_noise(SeededNoise(0)):
+            return UserTable(1e4, statistics={"n": "count"}, cap=1, **known).fit(crowd)
+
+    def test_the_largest_of_listed_groups_and_all_others_together(self):
+        held = ["a"] * 50 + ["b"] * 30 + ["z"] * 20 + ["c"]
+        table = pa.table({"who": range(len(held)), "x": held})
+        found = self.fit(table, by="x", keys=["a", "b", "c"], others=True, largest=1)
+        assert self.exact(found) == {("a",): 50, (None,): 51}
+
+    def test_refusals(self):
+        table = pa.table({"who": [1], "x": ["a"]})
+        with pytest.raises(ParameterError, match="by="):
+            self.fit(table, others=True)
+        with pytest.raises(ParameterError, match="anyway"):
+            self.fit(table, by="x", keys="popular", others=True, delta=1e-6)

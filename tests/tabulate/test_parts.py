@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
+from quorate.data.by_group.person_cells import ValueColumn, cells_of
 from quorate.tabulate.parts import Held, HeldOften, LengthLabels, OwnMeans, Part, value_ladder
-from quorate.users import UserData
-from quorate.users.by_group.person_cells import ValueColumn, cells_of
 
 COLUMN = ValueColumn(1, 0.0, 8.0)
 # Ann has 3 and 1 records, of sums 4 and 6; Bob nothing; Cid 10 of sum 50.
@@ -56,18 +56,18 @@ def test_cells_hold_parts_in_their_units():
     assert [each.tolist() for each in values] == [[1.5, 0.5, 5.0], [0.25, 0.25, 0.25]]
 
 
-@pytest.mark.parametrize(("norm", "ann"), [(1, 3), (2, 3)])
+@pytest.mark.parametrize(("norm", "ann"), [(1, 2), (2, 2)])
 def test_labels_are_of_lengths_over_all_groups(norm, ann):
     edges = (1.0, 2.0, 4.0, 8.0)
-    assert LengthLabels(Part("rows"), norm, edges)(CELLS).tolist() == [ann, -1, 4]
-    # Ann's sums about 6 are -14 and 0; Cid's is -10. Nothing is a label of its own.
+    assert LengthLabels(Part("rows"), norm, edges)(CELLS).tolist() == [ann, -1, 3]
+    # Ann's sums about 6 are -14 and 0; Cid's is -10. Nothing has no label.
     even = UserData(np.array([[0.0, 2.0, 0.0]]), offsets=[0, 1])
-    assert LengthLabels(Part("sums", COLUMN, 0, 4.0), norm, edges)(even).tolist() == [0]
+    assert LengthLabels(Part("sums", COLUMN, 0, 4.0), norm, edges)(even).tolist() == [-1]
 
 
 def test_a_root_of_a_whole_number_stays_at_its_edge():
     cells = UserData(np.array([[g, 1.0] for g in range(49)]), offsets=[0, 49])
-    assert LengthLabels(Part("people"), 2, (7.0, 14.0))(cells).tolist() == [1]
+    assert LengthLabels(Part("people"), 2, (7.0, 14.0))(cells).tolist() == [0]
 
 
 def test_own_means_and_presence_are_a_persons_own():

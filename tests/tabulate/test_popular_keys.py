@@ -3,12 +3,12 @@
 import numpy as np
 
 from quorate import Relation, UserTable
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.data.by_group.keys import LabelNumbers
 from quorate.tabulate.popular_keys import popular_keys
-from quorate.users import UserData
-from quorate.users.by_group.keys import LabelNumbers
 
 
 def account():

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.core.people import People
-from quorate.guarantees import Relation
+from quorate.core.users import UserData
+from quorate.data.by_group.person_cells import ValueColumn
 from quorate.mechanisms.blocks import BlockSum
-from quorate.noise import SeededNoise
 from quorate.tabulate.procedure import Procedure, number_of_users
-from quorate.tabulate.released import totals
-from quorate.users import UserData
-from quorate.users.by_group.person_cells import ValueColumn
+from quorate.tabulate.released import COVERS_UNSEEN, totals
 from sealing import numbers_of
 
 COLUMN, BINARY = ValueColumn(2, 0.0, 8.0), ValueColumn(2, 0.0, 1.0)
@@ -126,7 +126,9 @@ def test_everybody_alike_is_met_and_cut_by_nobody():
         caps.append(found.cap)
         far.append(abs(found.values[0] - truth["rows"][0]) / found.bounds[0])
     assert min(caps) == 2.0
-    assert np.mean(np.array(caps) == 2.0) > 0.9
+    # Noise beyond the top lengthens a cap by an edge in some fits.
+    assert np.mean(np.array(caps) == 2.0) > 0.6
+    assert np.mean(np.array(caps) <= 3.0) > 0.9
     assert np.mean(np.array(far) <= 1.0) > 0.9
 
 
@@ -135,7 +137,7 @@ def test_bounds_without_what_caps_cut_would_not_hold():
     counts = np.ceil(np.random.default_rng(0).pareto(1.6, 4000))
     crowd = UserData(np.column_stack([np.zeros(4000), counts]), offsets=range(4001))
     inside, without = [], []
-    for seed in range(40):
+    for seed in range(100):
         purse = account(delta=0.0, epsilon=0.3, seed=seed)
         table = procedure(crowd, purse, groups=1, records=True)
         found = table.run()["rows"]
@@ -169,15 +171,18 @@ def test_hardly_anybody_is_no_confident_zero():
     """
     held = np.r_[np.ones(7, int), np.zeros(893, int)]
     crowd = UserData(np.tile([0.0, 80.0], (7, 1)), offsets=np.r_[0, np.cumsum(held)])
-    inside = []
+    inside, nowhere = [], []
     for seed in range(60):
-        _, found = run(crowd, 1, account(seed=seed), columns=())
-        assert found["rows"].bounds[0] == np.inf
+        table, found = run(crowd, 1, account(seed=seed), columns=())
+        nowhere.append(found["rows"].bounds[0] == np.inf)
+        assert nowhere[-1] == (table.covers == COVERS_UNSEEN)
         inside.append(abs(found["people"].values[0] - 7) <= found["people"].bounds[0] < 100)
         _, stated = run(crowd, 1, account(seed=seed), columns=(), caps={"rows": 100.0})
         inside.append(abs(stated["rows"].values[0] - 560) <= stated["rows"].bounds[0] < 5000)
         assert found["people"].values[0] + found["people"].bounds[0] > 0
     assert np.mean(inside) > 0.9
+    # Noise looks like people in one fit of twenty.
+    assert np.mean(nowhere) > 0.9
 
 
 def test_a_table_whose_groups_outnumber_people_says_so():

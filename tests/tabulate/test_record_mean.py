@@ -6,8 +6,8 @@ import pytest
 from bill import Bill
 from quorate import RecordMean, Relation, UserData
 from quorate.auditing import replay
-from quorate.engines import MemoryCrowd
-from quorate.noise import SeededNoise, use_noise
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.data.engines import MemoryCrowd
 
 RNG = np.random.default_rng(0)
 WHO = RNG.integers(0, 5000, 40_000)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quorate.data.by_group.person_cells import ValueColumn
 from quorate.mechanisms.laplace import cube_deviation
 from quorate.tabulate.released import (
     Estimates,
@@ -13,7 +14,6 @@ from quorate.tabulate.released import (
     tail_factor,
     totals,
 )
-from quorate.users.by_group.person_cells import ValueColumn
 
 COUNTS, SUMS, CENTRE = np.array([40.0, 400.0, 4000.0]), np.array([80.0, -500.0, 900.0]), 3.0
 COLUMN = ValueColumn(2, -50.0, 50.0)

@@ -7,8 +7,8 @@ import pytest
 from bill import Bill
 from quorate import Relation, UserCount, UserData
 from quorate.auditing import replay
-from quorate.engines import MemoryCrowd
-from quorate.noise import SeededNoise, use_noise
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.data.engines import MemoryCrowd
 from quorate.tabulate import StatisticError
 
 RNG = np.random.default_rng(0)

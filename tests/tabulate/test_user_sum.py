@@ -7,8 +7,8 @@ import pytest
 from bill import Bill
 from quorate import Relation, UserData, UserSum
 from quorate.auditing import replay
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.noise import SeededNoise, use_noise
 from quorate.tabulate.user_sum import asked_columns
 
 RNG = np.random.default_rng(0)

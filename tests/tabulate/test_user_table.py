@@ -1,6 +1,7 @@
 """Tables: right, as noisy as they say, the same wherever people lie, and about nobody."""
 
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,12 @@ from sklearn.base import clone
 from bill import MOVES, Bill
 from quorate import Ledger, Relation, UserData, UserTable
 from quorate.auditing import replay
-from quorate.engines import MemoryCrowd
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.data.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.mechanisms.blocks import BlockSum
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum
-from quorate.noise import SeededNoise, use_noise
 from sealing import numbers_of
 
 KEYS = ["a", "b", "c", "d", "e"]
@@ -340,3 +341,67 @@ def test_names_must_be_there():
         UserTable(statistics={"n": "count", "n_error": "users"}, by="n_bound", keys=[1]).fit(
             FRAME, users="who"
         )
+
+
+class TestPeople:
+    """Attributes that stand in a table of people, one row a person."""
+
+    LISTED = pd.DataFrame(
+        {"who": np.arange(3000), "ward": np.where(np.arange(3000) % 3 == 0, "x", "y"), "age": 40.0}
+    )
+    ASKED: ClassVar = {
+        "by": "ward",
+        "keys": ["x", "y"],
+        "statistics": {"n": "count", "age": "mean"},
+        "bounds": {"age": (0, 100)},
+        "where": {"price": (None, 50), "age": (18, None)},
+        "cap": 30,
+    }
+
+    def test_answers_are_those_of_the_joined_table(self):
+        listed = self.LISTED.iloc[:-10]
+        joined = FRAME.merge(listed, on="who", how="left")
+        answers = []
+        for frame, known in ((FRAME, {"people": listed}), (joined, {})):
+            with use_noise(SeededNoise(0)):
+                made = UserTable(2.0, delta=1e-6, **self.ASKED).fit(frame, users="who", **known)
+            answers.append(made.table_)
+        assert answers[0].equals(answers[1])
+
+    def test_popular_keys_of_people(self):
+        with use_noise(SeededNoise(0)):
+            asked = self.ASKED | {"keys": "popular", "cap": "auto"}
+            found = UserTable(8.0, delta=1e-6, random_state=0, **asked).fit(
+                pl.from_pandas(FRAME), users="who", people=pl.from_pandas(self.LISTED).lazy()
+            )
+        assert found.keys_ == (("x",), ("y",), (None,))
+
+    @pytest.mark.parametrize("relation", Relation)
+    @pytest.mark.parametrize("rows", [1, 2, 0])
+    def test_given_the_same_releases_nobody_can_be_told_apart(self, relation, rows):
+        own = pd.DataFrame({"who": np.full(rows, -1), "ward": "y", "age": np.inf})
+        listed = pd.concat([self.LISTED, own], ignore_index=True)
+        estimator = UserTable(3.0, delta=1e-6, relation=relation, **self.ASKED)
+        for hostile in HOSTILE:
+            one, other = neighbours(hostile, relation)
+            report = replay(
+                lambda frames: clone(estimator).fit(frames[0], users="who", people=frames[1]),
+                (one, self.LISTED),
+                (other, listed),
+            )
+            assert report.same, str(report)
+
+    def test_mistakes_cost_nothing(self, tmp_path):
+        ledger = Ledger(tmp_path / "book.db")
+        ledger.set_budget("visits", epsilon=10.0, delta=0.1, relation=Relation.ADD_REMOVE)
+        for people, users in (
+            (self.LISTED.assign(who=self.LISTED["who"].astype(str)), "who"),
+            (self.LISTED.drop(columns="ward"), "who"),
+            (self.LISTED.assign(price=1.0), "who"),
+            (self.LISTED, FRAME["who"].to_numpy()),
+            ([1, 2], "who"),
+        ):
+            table = UserTable(1.0, ledger=ledger, data_name="visits", **self.ASKED)
+            with pytest.raises(QuorateError):
+                table.fit(FRAME, users=users, people=people)
+        assert ledger.spent("visits").epsilon == 0

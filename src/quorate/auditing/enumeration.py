@@ -39,9 +39,9 @@ from quorate.auditing.laws import (
     permute_and_flip_mass,
 )
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
+from quorate.core.noise import NoiseSource, use_noise
+from quorate.core.noise.composed_laws import PiecewiseLaw, Sampler
 from quorate.exceptions import AuditError, EnumerationError
-from quorate.noise import NoiseSource, use_noise
-from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["Cells", "Raised", "enumerate_runs", "freeze"]
 
@@ -59,7 +59,7 @@ class Cells:
         apart, which is exact and only possible on coarse grids.
     reach : float, default=4.0
         How many scales the cells reach to either side of zero; what lies beyond is added to
-        the last cell. Let it cover the true values, or the audit sees too little.
+        the last cell. It must cover the true values, or the audit misses losses.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Raised:
-    """An output that was an exception: its type and message are visible to everybody.
+    """An exception as an output: its type and message are visible to everybody.
 
     >>> list(enumerate_runs(lambda noise: 1 / 0))
     [Raised(kind='ZeroDivisionError', message='division by zero')]
@@ -224,7 +224,7 @@ def _outcome(run: Callable[[NoiseSource], Any], source: NoiseSource) -> Hashable
 
 @dataclass(frozen=True)
 class _Branch:
-    """A draw of the current path: what was asked for, what can come, what comes this time."""
+    """A draw of the current path: the request, its possible outcomes and the present outcome."""
 
     asked: Hashable
     outcomes: Outcomes
@@ -334,7 +334,7 @@ class _EnumeratedNoise(NoiseSource):
 # Without the cache a vector's second coordinate would be worked out for each outcome of its first.
 @lru_cache(maxsize=1024)
 def _cell_outcomes(law: str, scale: float, value: int, points: range) -> Outcomes:
-    """Cells of the integers around ``points``, the first and last open, seen from ``value``."""
+    """Cells of the integers around ``points``, relative to ``value``; both ends are open."""
     mass = partial(_INTERVALS[law], scale)
     before = (points.step - 1) // 2
     after = points.step // 2

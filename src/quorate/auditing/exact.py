@@ -3,14 +3,14 @@
 A mechanism is given as a function from a data set to its output law; the audit computes the law of
 each data set of a :class:`SmallWorld`, compares all neighbours, and says what one user's privacy
 loss really is. A figure above the claim is a violation. A figure far below it means that more noise
-than necessary was added. Neither can hide, because nothing is sampled.
+than necessary was added. Nothing is sampled, so neither can be missed.
 
 Laws come from formulas (:mod:`quorate.auditing.laws`), from a mechanism's own ``probabilities``,
 or from the real code run on every value its noise can take
 (:func:`quorate.auditing.enumeration.enumerate_runs`).
 
-What an audit of a small world can not say: that larger worlds are as good. Choose worlds whose
-records reach the declared bound on both sides and beyond it.
+An audit of a small world proves nothing about larger worlds. Choose worlds whose records reach the
+declared bound on both sides and beyond it.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.auditing.laws import Law
+from quorate.core.guarantees import Guarantee, Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
 
 __all__ = ["DataSet", "ExactAudit", "SmallWorld", "audit_exactly"]
 
 DataSet = tuple[Hashable, ...]
 """One record (a user's whole contribution) per user."""
 
-MAX_DATA_SETS = 20_000
+MAX_DATA_SETS = 20_000  # machine: time and memory
 """A larger world is a mistake in the test, not a better audit."""
 
-EPSILON_TOLERANCE = 1e-9
+EPSILON_TOLERANCE = 1e-9  # machine: above the rounding of masses
 """Relative; masses are correct to 1e-12, so what exceeds this is not rounding."""
 
-DELTA_TOLERANCE = 1e-12
+DELTA_TOLERANCE = 1e-12  # machine: above the rounding of masses
 """Absolute; a sum of at most a million rounded masses stays within it."""
 
-_CELLS_PER_CHUNK = 2_000_000
+_CELLS_PER_CHUNK = 2_000_000  # machine: memory
 _ONE_PAIR = np.array([[0, 1]], dtype=np.intp)
 
 
@@ -58,11 +58,11 @@ class SmallWorld:
     records : sequence of hashable
         What one user may hold: a number, a tuple of values, ``()`` for a user with no record.
     n_users : int
-        How many users; under ``Relation.ADD_REMOVE`` the largest number, and every smaller number
-        down to nobody is in the world too.
+        Number of users. Under ``Relation.ADD_REMOVE`` it is the largest number, and the world also
+        has data sets of fewer users, down to none.
     ordered : bool, default=True
-        Whether users are distinguished by their place. ``False`` keeps one data set of each that
-        differ in order only: far fewer, for mechanisms that are known not to see the order.
+        Whether users are distinguished by their place. ``False`` keeps only one of the data sets
+        that differ in order. There are far fewer; use it for mechanisms that do not see the order.
 
     Examples
     --------
@@ -136,8 +136,9 @@ class ExactAudit:
     delta : float
         The true delta at the claimed epsilon (the hockey-stick divergence), in the same sense.
     slack : float
-        Largest probability, over the data sets, with which the law was not exact (window tails,
-        cells, lost runs). The true delta at the claimed epsilon is at most ``delta + slack``.
+        Largest probability, over the data sets, of outcomes that the law does not state exactly
+        (window tails, cells, lost runs). The true delta at the claimed epsilon is at most ``delta +
+        slack``.
     worst_pair : pair of data sets
         Neighbours between which ``epsilon`` is reached.
     n_data_sets, n_pairs : int
@@ -171,7 +172,7 @@ class ExactAudit:
 
     @property
     def tightness(self) -> float:
-        """True epsilon over claimed epsilon: above 1 a violation, far below 1 waste."""
+        """True epsilon / claimed epsilon: above 1 is a violation, far below 1 needless noise."""
         if self.claim.epsilon == 0:
             return 1.0 if self.epsilon == 0 else math.inf
         return self.epsilon / self.claim.epsilon
@@ -179,11 +180,13 @@ class ExactAudit:
     def __str__(self) -> str:
         first, second = self.worst_pair
         at = f" at delta = {self.claim.delta:.4g}" if self.claim.delta else ""
-        note = f", exact up to a probability of {self.slack:.2g}" if self.slack else ""
+        least, note = "", ""
+        if self.slack:
+            least, note = "at least ", "; a lower bound, for outcomes are grouped into cells"
         pairs = "1 pair" if self.n_pairs == 1 else f"{self.n_pairs} pairs"
         return (
             f"The claim {'holds' if self.holds else 'is violated'}: the true epsilon is "
-            f"{self.epsilon:.4g}{at}, {100 * self.tightness:.1f} % of the claimed "
+            f"{least}{self.epsilon:.4g}{at}, {100 * self.tightness:.1f} % of the claimed "
             f"{self.claim.epsilon:.4g}, reached between {first} and {second} "
             f"({self.n_data_sets} data sets, {pairs} of neighbours{note})."
         )
@@ -204,7 +207,7 @@ def audit_exactly(
     Parameters
     ----------
     law : callable
-        From a data set (one record per user) to the law of the output: a
+        Takes a data set (one record per user), and returns the law of the output: a
         :class:`~quorate.auditing.laws.Law`, a mapping from outputs to probabilities, or an array
         of probabilities of the outputs 0, 1, ... It must be a deterministic function.
     world : SmallWorld
@@ -212,8 +215,8 @@ def audit_exactly(
         Its ``epsilon``, ``delta`` and ``relation`` are compared; a guarantee that is void because
         of a test double is read as if it were valid.
     thorough : bool, default=True
-        Whether to search for the worst pair in any case. ``False`` ends at the first neighbours who
-        exceed the claim, with what was found up to there: enough to know that a twin is caught.
+        Whether to search for the worst pair. ``False`` stops at the first neighbours that exceed
+        the claim, which is enough to show that a broken mechanism is caught.
 
     Returns
     -------

@@ -1,15 +1,15 @@
-"""Exact output laws of the noise the mechanisms use, written apart from the code that draws it.
+"""Exact output laws of the noise of mechanisms, independent of the code that draws it.
 
 A :class:`Law` is what an audit compares: outputs and their probabilities. The functions here give
 the laws of the discrete Laplace and the discrete Gaussian on the integers, of permute-and-flip
 [1]_ and of the exponential mechanism, from their formulas alone, so that they are an oracle for
-:mod:`quorate.noise` and not a copy of it.
+:mod:`quorate.core.noise` and not a copy of it.
 
 Two kinds of mass need care. A *tail* outside a window is added to the window's last point: the
 reported value is then a post-processing of the real one, which can only hide a loss, so a violation
-seen in it is a violation. *Lost* mass belongs to no output; the audit gives it to whichever output
-makes a claim look better. Both are carried along as :attr:`Law.coarse` and :attr:`Law.lost` and
-end up in the audit's ``slack``.
+seen in it is a violation. *Lost* mass belongs to no output; the audit assigns it in favour of the
+claim. Both are carried along as :attr:`Law.coarse` and :attr:`Law.lost` and end up in the audit's
+``slack``.
 
 Masses are correct to a relative 1e-12; audits compare with a tolerance of 1e-9.
 
@@ -42,7 +42,7 @@ __all__ = [
     "permute_and_flip_mass",
 ]
 
-TOTAL_TOLERANCE = 1e-9
+TOTAL_TOLERANCE = 1e-9  # machine: above the rounding of masses
 """How far the masses of a law may be from adding up to one."""
 
 MAX_DIRECT_TERMS = 4096
@@ -51,7 +51,7 @@ MAX_DIRECT_TERMS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Law(Mapping[Hashable, Any]):
-    """Outputs and their probabilities, with what is not known about them.
+    """Outputs and their probabilities, with the mass that is not exact.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ class Law(Mapping[Hashable, Any]):
         ``float`` or ``Fraction``. Probabilities below 1e-300 must be fractions: a float would
         round them to zero, and an impossible output is an infinite loss.
     lost : float, default=0.0
-        Probability that belongs to no output.
+        Probability that is assigned to no output.
     coarse : float, default=0.0
-        Probability with which an output is reported as a coarser one (a tail by its nearest
-        point, a cell by its middle). It is part of ``masses``.
+        Probability of outputs that are reported coarsely (a tail by its nearest point, a cell by
+        its middle). It is part of ``masses``.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Law(Mapping[Hashable, Any]):
 
     @property
     def slack(self) -> float:
-        """Probability with which this law does not say exactly what came out."""
+        """Probability of outcomes that this law does not state exactly."""
         return min(1.0, self.lost + self.coarse)
 
     def __getitem__(self, output: Hashable) -> Any:
@@ -149,8 +149,8 @@ def permute_and_flip_mass(scores: Sequence[int] | NDArray[Any], *, scale: float)
     r"""Return the law of the index that permute-and-flip chooses.
 
     With :math:`w_j = e^{(s_j - \max s)/\text{scale}}`, candidate i wins with probability
-    :math:`w_i \int_0^1 \prod_{j \ne i} (1 - t w_j)\,dt`: give every candidate a uniform place t in
-    the permutation; i must flip heads and everybody placed before it tails. The integrand is a
+    :math:`w_i \int_0^1 \prod_{j \ne i} (1 - t w_j)\,dt`: each candidate has a uniform position t in
+    the permutation; the coin of i shows heads and all coins before it tails. The integrand is a
     polynomial of degree k - 1, which Gauss-Legendre integrates exactly, with positive terms only.
 
     >>> law = permute_and_flip_mass([0, 0], scale=1.0)
@@ -198,8 +198,8 @@ def independent_laws(*laws: Law) -> Law:
 def laplace_interval(low: int | None, high: int | None, *, scale: float) -> float:
     """Return the probability that discrete Laplace noise lies in ``[low, high]``.
 
-    An end that is ``None`` is open. Small masses come from products and sums of positive terms and
-    keep their relative precision.
+    An end that is ``None`` is open. Small probabilities are computed from products and sums of
+    positive terms, which keeps their relative precision.
 
     >>> laplace_interval(None, None, scale=3.0)
     1.0
@@ -285,7 +285,7 @@ def _euler_maclaurin(start: float, end: float, sigma: float) -> float:
 
 
 def _gaussian_total(sigma: float) -> float:
-    """Sum of exp(-z^2 / 2 sigma^2) over all integers, by whichever side of Poisson's formula."""
+    """Sum of exp(-z^2 / 2 sigma^2) over all integers, by the faster side of Poisson's formula."""
     terms = range(1, 41)
     if sigma < 1.0:
         return 1.0 + 2.0 * math.fsum(math.exp(-0.5 * (z / sigma) ** 2) for z in terms)

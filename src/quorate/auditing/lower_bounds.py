@@ -1,11 +1,11 @@
-"""What samples of a black box prove about its epsilon.
+"""Statistical lower bounds on the epsilon of a black box.
 
 Run a mechanism many times on two neighbouring data sets, search for an event that is much more
 likely on one of them, and bound its two probabilities: if p is at least ``p_low`` and q at most
 ``q_high``, no epsilon below ``log((p_low - delta) / q_high)`` can be true. [1]_ The event is chosen
-on one half of the samples and tested on the other, so the stated confidence holds whatever was
-tried, and the two probabilities are bounded by Clopper and Pearson's exact intervals [2]_, so it
-holds for every number of samples.
+on one half of the samples and tested on the other, so the stated confidence holds for any choice of
+the event, and the two probabilities are bounded by Clopper and Pearson's exact intervals [2]_, so
+it holds for every number of samples.
 
 A bound below the claim proves nothing; a bound above it refutes the claim. To prove a claim for a
 small world, use :mod:`quorate.auditing.exact`.
@@ -29,15 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.guarantees import Guarantee
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee
 
 __all__ = ["LowerBound", "epsilon_lower_bound"]
 
 MAX_GROUPS = 32
 """Events are unions of at most this many groups of outputs; more would fit the noise."""
 
-MAX_CUTS = 1000
+MAX_CUTS = 1000  # machine: time
 """Thresholds tried in each order of the outputs."""
 
 
@@ -106,7 +106,7 @@ def epsilon_lower_bound(
     Parameters
     ----------
     samples, neighbour_samples : sequences
-        Independent outputs on each data set: numbers or hashable things. Reduce vectors to one
+        Independent outputs on each data set: numbers or hashable objects. Reduce vectors to one
         number first; any function of the output may be used, since it cannot raise epsilon.
     delta : float, default=0.0
         The delta of the claim.
@@ -121,7 +121,7 @@ def epsilon_lower_bound(
     --------
     Randomized response that tells the truth three times in four has epsilon = log 3 = 1.099:
 
-    >>> from quorate.public_randomness import public_generator
+    >>> from quorate.core.public_randomness import public_generator
     >>> truthful = public_generator(0).random((2, 100_000)) < 0.75
     >>> print(epsilon_lower_bound(truthful[0], ~truthful[1]))
     With confidence 1 - 1e-06 epsilon is at least 1.05...: an event happened ... times in 50000 runs
@@ -153,7 +153,7 @@ def epsilon_lower_bound(
 def _best_event(
     first: NDArray[np.intp], second: NDArray[np.intp], n_codes: int, delta: float, risk: float
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return the event (a mask over outputs) with the best bound, and whether it favours second."""
+    """Return the event (a mask over outputs) with the best bound, and which data set it favours."""
     counts = np.bincount(first, minlength=n_codes), np.bincount(second, minlength=n_codes)
     best, best_event, best_swap = -math.inf, np.ones(n_codes, dtype=np.bool_), False
     for order in _orders(*counts):
@@ -173,8 +173,8 @@ def _best_event(
 def _orders(first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
     """Yield orderings of the outputs; their prefixes are candidate events.
 
-    Groups in increasing or decreasing order give thresholds; by estimated likelihood ratio, any
-    union.
+    Increasing or decreasing order gives thresholds; the order of estimated likelihood ratios gives
+    general events.
     """
     natural = np.arange(first.size)
     yield natural
@@ -198,7 +198,7 @@ def _log_ratio(
     delta: float,
     risk: float,
 ) -> NDArray[np.float64]:
-    """Return log((p_low - delta) / q_high), each end failing with probability risk / 2."""
+    """Return log((p_low - delta) / q_high), where each bound fails with probability risk / 2."""
     from scipy.special import betainccinv, betaincinv
 
     p_low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, risk / 2), 0.0)
@@ -221,7 +221,7 @@ def _halves(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]
 def _encode(
     samples: Sequence[Any] | NDArray[Any], neighbour_samples: Sequence[Any] | NDArray[Any]
 ) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], int]:
-    """Give each output a code: numbers in their order, other things as they come."""
+    """Return a code for each output: numbers by their order, others by appearance."""
     sizes = len(samples), len(neighbour_samples)
     if min(sizes) < 4:
         raise SchemaError(f"Expected at least 4 samples of each data set, got {sizes}.")

@@ -1,4 +1,4 @@
-"""All that can be seen of a run besides its noise: result, errors, warnings, logs, prints.
+"""Everything observable of a run except its noise: result, errors, warnings, logs, prints.
 
 :mod:`quorate.auditing.replay` observes a program twice and compares. Results are compared piece by
 piece: types, names of attributes, shapes, dtypes and, where nothing may differ, values.
@@ -18,18 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from quorate.core.noise import NoiseSource
 from quorate.exceptions import AuditError
-from quorate.noise import NoiseSource
 
 __all__ = ["Observation", "observe"]
 
-MAX_DEPTH = 6
+MAX_DEPTH = 6  # machine: time
 """How deep attributes of attributes are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """All that can be seen of a run.
+    """Everything that can be observed of a run.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Observation:
     printed: str
 
     def differences(self, other: Observation, *, values: bool) -> list[str]:
-        """Return one sentence for each thing by which the two runs can be distinguished.
+        """Return one sentence for each difference between two runs.
 
         >>> loud = observe(lambda: print("17 users", end=""))
         >>> loud.differences(observe(lambda: None), values=True)
@@ -68,7 +68,7 @@ class Observation:
 
 
 def observe(run: Callable[[], Any]) -> Observation:
-    """Run a program and write down all that can be seen of it; what it raises is not raised.
+    """Run a program and record everything observable; exceptions are recorded, not raised.
 
     >>> observe(lambda: 1 / 0).error
     ZeroDivisionError('division by zero')
@@ -173,7 +173,7 @@ class _Comparison:
 
 
 def _parts(value: Any) -> Mapping[str, Any] | None:
-    """Return what an object is made of, or None for a plain value."""
+    """Return the parts of an object, or None for a plain value."""
     if isinstance(value, Mapping):
         return {str(key): part for key, part in value.items()}
     if isinstance(value, list | tuple):

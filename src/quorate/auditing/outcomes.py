@@ -1,9 +1,9 @@
-"""What one noise call can give, how likely, and in which public cells it is reported.
+"""The outcomes of one noise call, their probabilities, and the cells that report them.
 
-An exact choice over a huge domain is a rejection loop: how many draws it makes, and of which size,
-depends on the data, while only the chosen point is released. An audit therefore follows the
-*outcome* of the loop, in cells of the public domain, and not its draws: such a sampler asks its
-source once, through :meth:`quorate.noise.NoiseSource.sample`, and brings its law along.
+An exact choice over a huge domain is a rejection loop. The number and size of its draws depend on
+the data, but only the chosen point is released. An audit therefore follows the *outcome* of the
+loop, in cells of the public domain, and not its draws: such a sampler calls its source once,
+through :meth:`quorate.core.noise.NoiseSource.sample`, and passes its law.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from quorate.noise.composed_laws import PiecewiseLaw
+from quorate.core.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["Outcomes", "cell_outcomes", "uniform_cells"]
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What one draw can give, how likely, and which share of that is the value itself.
+    """The outcomes of one draw, their probabilities, and the share reported exactly.
 
     >>> Outcomes.possible(["a", "b"], [1.0, 0.0]).values
     ('a',)
@@ -34,7 +34,7 @@ class Outcomes:
     def possible(
         cls, values: Sequence[Any], masses: Sequence[float], exact: Sequence[float] | None = None
     ) -> Outcomes:
-        """Leave out what cannot happen; without ``exact`` every value is meant literally."""
+        """Leave out impossible outcomes; without ``exact`` every value is taken literally."""
         shares = [1.0] * len(masses) if exact is None else exact
         kept = [i for i, mass in enumerate(masses) if mass > 0]
         return cls(

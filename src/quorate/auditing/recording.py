@@ -1,8 +1,7 @@
 """Noise sources that record their calls and replay the results on other data; for tests.
 
-Each call draws from a seeded stream of its own, numbered by its place. So a replay gives the same
-integers, the same noise per candidate and the same uniform variates whatever the values are, and
-refuses any sequence of calls but the recorded one.
+Each call draws from its own seeded stream, numbered by the order of calls. So a replay returns the
+same integers, noise and uniform numbers for any data, and refuses another sequence of calls.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.noise import NoiseSource, SeededNoise
+from quorate.core.noise.composed_laws import PiecewiseLaw, Sampler
 from quorate.exceptions import ReplayMismatchError
-from quorate.noise import NoiseSource, SeededNoise
-from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["Draw", "RecordedNoise", "ReplayedNoise"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """One call of a noise source: everything about it that is public.
+    """The public facts of one call of a noise source.
 
     >>> print(Draw(method="geometric", parameters={"scale": 1.0}, shape=(3,)))
     geometric(scale=1.0) of shape (3,)
@@ -41,7 +40,7 @@ class Draw:
 
 
 class RecordedNoise(NoiseSource):
-    """Seeded noise that lists its calls in ``log`` and can be played again on other data.
+    """Seeded noise that lists its calls in ``log`` and can be replayed on other data.
 
     >>> recorded = RecordedNoise(3)
     >>> first = recorded.discrete_laplace(np.array([0, 0]), scale=5.0)
@@ -58,7 +57,7 @@ class RecordedNoise(NoiseSource):
         self.log: list[Draw] = []
 
     def replay(self) -> ReplayedNoise:
-        """Return a source that gives this noise again and refuses any other sequence of calls."""
+        """Return a source that repeats this noise and refuses any other sequence of calls."""
         return ReplayedNoise(self._seed, self.log)
 
     def _sample(
@@ -95,8 +94,8 @@ class RecordedNoise(NoiseSource):
 class ReplayedNoise(RecordedNoise):
     """The noise of a recording, given to other data; any other sequence of calls is refused.
 
-    Obtained from :meth:`RecordedNoise.replay`; call :meth:`finish` at the end, because asking for
-    less noise than was recorded is a difference too.
+    Obtained from :meth:`RecordedNoise.replay`; call :meth:`finish` at the end, because drawing less
+    noise than was recorded is a difference too.
 
     >>> recorded = RecordedNoise(3)
     >>> noisy = recorded.geometric(np.array([1, 2]), scale=5.0)
@@ -113,7 +112,7 @@ class ReplayedNoise(RecordedNoise):
         self._expected = list(expected)
 
     def finish(self) -> None:
-        """Refuse if the recording went on after the last call.
+        """Raise an error if the recording has more calls.
 
         >>> RecordedNoise(1).replay().finish()
         """

@@ -1,17 +1,16 @@
-"""Replay: neighbouring data and the same released values must look the same in every other way.
+"""Replay: with equal released values, runs on neighbouring data must be indistinguishable.
 
-A release is private because of its noise. Everything else that can be seen, how many releases
-there are, of which shape and scale, whether something is raised, warned, logged or printed, what a
-fitted object holds, must follow from the released values and from public parameters. So: run a
-program on one data set and write down its *transcript* (what each noise call returned); run it on a
-neighbour and give it the same transcript, whatever its own values are; compare all that can be
-seen. Given the same transcript nothing may differ, not even the values of fitted attributes. What
-differs is a function of the data that no mechanism has released.
+A release is private because of its noise. Everything else must follow from released values and
+public parameters: the number, shape and scale of releases, exceptions, warnings, logs, prints, and
+the attributes of fitted objects. A replay runs a program on one data set and records its
+*transcript* (what each noise call returned). Then it runs the program on a neighbour with the same
+transcript, and compares everything observable. Nothing may differ, not even the values of fitted
+attributes. A difference is a function of the data that no mechanism has released.
 
 This finds leaks in the glue between mechanisms: an error that depends on a record, a number of
 iterations that follows the data, ``classes_`` taken from ``y``, a scale computed from a private
-sum. It cannot judge the noise itself, because the values the noise hides are what it replaces; that
-is the work of :mod:`quorate.auditing.exact`. One replay follows one path: use several seeds.
+sum. It cannot judge the noise itself, because it replaces the noisy values; that is the task of
+:mod:`quorate.auditing.exact`. One replay follows one path: use several seeds.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.auditing.observations import Observation, observe
 from quorate.auditing.recording import Draw, RecordedNoise
+from quorate.core.noise import NoiseSource, SeededNoise, use_noise
+from quorate.core.noise.composed_laws import PiecewiseLaw, Sampler
 from quorate.exceptions import ParameterError, ReplayMismatchError
-from quorate.noise import NoiseSource, SeededNoise, use_noise
-from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["ReplayMode", "ReplayReport", "replay"]
 
@@ -38,7 +37,7 @@ Data = TypeVar("Data")
 
 
 class ReplayMode(Enum):
-    """What the two runs have in common.
+    """What both runs share: released values, or noise.
 
     >>> [mode.value for mode in ReplayMode]
     ['the same released values', 'the same noise']
@@ -50,7 +49,7 @@ class ReplayMode(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReport:
-    """The differences between two runs that should look alike.
+    """The differences between two runs that should be indistinguishable.
 
     Attributes
     ----------
@@ -97,8 +96,8 @@ def replay(
     ----------
     run : callable
         Takes a data set, makes releases with the ambient noise and returns what it made: a number,
-        an array, a fitted estimator. All attributes are compared, those with an underscore too:
-        what an object holds leaves the house when it is saved.
+        an array, a fitted estimator. All attributes are compared, private ones too, because they
+        are written when an object is saved.
     data, neighbour : object
         Two data sets that differ in one user.
     mode : ReplayMode, default=ReplayMode.TRANSCRIPT
@@ -114,7 +113,7 @@ def replay(
 
     Examples
     --------
-    >>> from quorate.noise import ambient_noise
+    >>> from quorate.core.noise import ambient_noise
     >>> def noisy_sum(values):
     ...     return ambient_noise().discrete_laplace(np.array([sum(values)]), scale=2.0)
     >>> replay(noisy_sum, [1, 0, 1], [1, 1, 1]).same
@@ -157,7 +156,7 @@ def _observe(run: Callable[[Data], Any], data: Data, source: NoiseSource) -> Obs
 
 
 class _Recording(NoiseSource):
-    """Draws seeded noise and writes the transcript: what was asked for, and what came out."""
+    """Draws seeded noise and records the transcript: each request and its result."""
 
     def __init__(self, seed: int) -> None:
         self._seeded = SeededNoise(seed)
@@ -194,9 +193,9 @@ class _Recording(NoiseSource):
 
 
 class _Forced(_Recording):
-    """Returns what the transcript says, whatever the values are.
+    """Returns the values of the transcript, whatever the data are.
 
-    The noise is drawn all the same, because what a sampler raises for some data is to be seen.
+    Noise is drawn anyway, to observe exceptions that a sampler raises for some data.
     """
 
     def __init__(self, seed: int, transcript: _Recording) -> None:

@@ -1,14 +1,14 @@
-"""Functions that are asked about users say the same of a user, whoever else is there.
+"""Functions of users must give a user the same row, whoever else is in the data.
 
 A statistic that divides by the largest of all values, subtracts the mean of all or ranks users
 makes one user's row depend on all others: then one user moves more than the own row, and no bound
-holds. So each function is tried on made-up users first, before any record is read: what it says of
-all of them together has to be what it says of each of them alone.
+holds. So each function is tried on made-up users first, before any record is read: its rows for all
+of them together have to equal its rows for each of them alone.
 
-That stops honest mistakes. A function that nobody can try (it raises on made-up users) passes, and
-one that looks at others only where real records are is not found. Neither are last bits, which a
-product over several users' rows rounds in other ways: tests of each statistic look for those, and
-where code of the caller does so, the guarantee says idealized.
+That stops honest mistakes. A function that raises an error on made-up users passes, and one that
+depends on others only for real records is not detected. Neither are last bits, which a product over
+several users' rows rounds in other ways: tests of each statistic look for those, and where code of
+the caller does so, the guarantee says idealized.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import SchemaError, SealedError
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 __all__ = ["records_of", "refuse_company", "refuse_other_rows"]
 
@@ -50,7 +50,7 @@ def refuse_company(function: Any, work: Work, like: UserData, *, added: bool = F
     work : callable
         Asks the function about some users: one row a user; or, if ``added``, sums over users.
     like : UserData
-        Nobody, of the same description as the users.
+        An empty data set with the same columns.
     added : bool
 
     Examples

@@ -7,18 +7,22 @@ of estimators away from here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.core.moves import Moves
-from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows
+from quorate.core.guarantees import Relation
+from quorate.core.moves import Length, Moves
+from quorate.core.questions.ballots import SealedVotes
+from quorate.core.questions.lines import SealedLine, line_of_pieces
+from quorate.core.questions.votes import count_votes, sorted_votes
+from quorate.core.sealed import _KEY, Sealed, SealedRows, seal, seal_rows
 from quorate.exceptions import SchemaError
-from quorate.guarantees import Relation
 
-__all__ = ["rows_by_hand", "sealed_by_hand"]
+__all__ = ["line_by_hand", "rows_by_hand", "sealed_by_hand", "votes_by_hand"]
 
 
 def sealed_by_hand(
@@ -46,3 +50,33 @@ def rows_by_hand(rows: Any, relation: Relation = Relation.REPLACE) -> SealedRows
     if found.dtype.kind not in "fiub":
         raise SchemaError(f"Expected real numbers, one row a user, got dtype={found.dtype}.")
     return seal_rows(found, relation)
+
+
+def line_by_hand(
+    lengths: NDArray[np.uint64],
+    losses: NDArray[np.int64],
+    *,
+    sensitivity: Length = 1,
+    relation: Relation = Relation.REPLACE,
+    one_sided: bool = False,
+) -> SealedLine:
+    """Seal losses along a line, in pieces of equal loss; one user is said to move each so far.
+
+    >>> line_by_hand(np.array([4, 6]), np.array([3, 0]))
+    SealedLine(size=10, one user moves a loss by at most 1)
+    """
+    size = int(np.sum(lengths))
+    moves = Moves.of_scores(sensitivity, coordinates=size, one_sided=one_sided)
+    return line_of_pieces(lengths, losses, moves, relation, None)
+
+
+def votes_by_hand(
+    votes: Iterable[Any] | Mapping[Any, int], relation: Relation = Relation.REPLACE
+) -> SealedVotes:
+    """Seal the key of each user, or the number of votes for each key, of which users have one.
+
+    >>> votes_by_hand(["tea", "mate", "tea"])
+    SealedVotes(one user moves 2 votes)
+    """
+    counts = sorted_votes(votes) if isinstance(votes, Mapping) else count_votes(votes)
+    return SealedVotes(_KEY, counts, Moves.of_tally(relation), relation, None)

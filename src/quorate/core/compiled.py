@@ -25,7 +25,8 @@ users stay below 2^31 (:meth:`CompiledSums.together`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -33,8 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.grid import Grid
 from quorate.core.bounds.lifted_ball import LiftedBall
-from quorate.grid import Grid
 
 __all__ = ["LARGEST_STEPS", "CompiledProgram", "CompiledSums"]
 
@@ -47,6 +48,15 @@ _MOST_WEIGHTS = 2**21
 _HANDED = 2**22
 _ROUNDINGS = 2.0**-20
 _UNIT = 2.0**-24
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Run JAX without its search for NaN and infinity, which would raise because of a record."""
+    import jax
+
+    with jax.debug_nans(False), jax.debug_infs(False):  # noqa: FBT003 - they take nothing else
+        yield
 
 
 @dataclass(frozen=True)
@@ -177,16 +187,17 @@ class CompiledProgram:
         reach = np.float32(bound.radius / grid.step)  # type: ignore[attr-defined]
         if float(reach) > bound.radius / grid.step:  # type: ignore[attr-defined]
             reach = np.nextafter(reach, np.float32(0.0))
-        found = self.sums.run(
-            self.weights,
-            batch.rows,
-            batch.targets,
-            batch.present,
-            taken,
-            count,
-            np.float32(1.0 / grid.step),
-            reach,
-            width=width,
-            cone=bound.cone,  # type: ignore[attr-defined]
-        )
-        return np.asarray(found).astype(np.int64)
+        with unwatched():
+            found = self.sums.run(
+                self.weights,
+                batch.rows,
+                batch.targets,
+                batch.present,
+                taken,
+                count,
+                np.float32(1.0 / grid.step),
+                reach,
+                width=width,
+                cone=bound.cone,  # type: ignore[attr-defined]
+            )
+            return np.asarray(found).astype(np.int64)

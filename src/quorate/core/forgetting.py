@@ -1,18 +1,22 @@
-"""Functions that are asked about users keep nothing of what they saw.
+"""Functions of users must keep nothing of the records that they get.
 
 A statistic that stores rows on itself, or in a list that it closes over, would carry them out of
-the core. So what a function holds is looked at before and after it is asked: whoever holds
-something else, or more, is refused. Globals, files and devices are beyond this: the rule stops
-honest mistakes.
+the core. So what a function holds is compared before and after it is called: a function that holds
+something else, or more, is refused. Of a function of the caller the globals that it names count as
+held, and so do the functions that it calls by name; of an array the numbers count. Files and
+devices are beyond this: the rule stops honest mistakes.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
-from types import FunctionType, MethodType, ModuleType
+from functools import cache, cached_property, partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from quorate.exceptions import SealedError
 
@@ -24,6 +28,8 @@ _GROWING = (list, dict, set, bytearray)
 _DEEP = 4
 # Longer containers are told apart by their length alone.
 _MANY = 2**12
+# Of longer arrays so many numbers are looked at, evenly spread.
+_LOOKED_AT = 2**20
 
 
 @contextmanager
@@ -47,20 +53,28 @@ def forgetting(*functions: object) -> Iterator[None]:
         )
 
 
-def _held(thing: Any, depth: int) -> Any:
-    """Return the identity of a thing and of what it holds; of what may grow also its content."""
+def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
+    """Return the identity of a thing and of what it holds; of what may grow also its content.
+
+    With ``numbers`` those of arrays count: statistics of our own write into room of their own.
+    """
+    look = _itself if numbers else id
     if type(thing) in _GROWING:
         held = thing.values() if isinstance(thing, dict) else thing
-        return id(thing), len(thing), tuple(map(id, held)) if len(thing) < _MANY else ()
-    if depth == 0 or isinstance(thing, type | ModuleType):
-        return id(thing)
+        return id(thing), len(thing), tuple(map(look, held)) if len(thing) < _MANY else ()
+    if depth == 0 or isinstance(thing, type | ModuleType | np.ndarray):
+        return look(thing)
+    numbers = _is_of_caller(thing)
     if isinstance(thing, partial):
         inside: list[Any] = [thing.func, *thing.args, *thing.keywords.values()]
+        numbers = _is_of_caller(thing.func)
     elif isinstance(thing, MethodType):
-        return _held(thing.__self__, depth)
+        return _held(thing.__self__, depth), _held(thing.__func__, depth)
     elif isinstance(thing, FunctionType):
         inside = [*map(_content, thing.__closure__ or ()), *(thing.__defaults__ or ())]
         inside += vars(thing).values()
+        named = _globals_of(thing, depth) if numbers else ()
+        return id(thing), named, tuple(_held(each, depth - 1, numbers=numbers) for each in inside)
     elif hasattr(thing, "__dict__"):
         # What is computed once from public parameters may be kept.
         inside = [
@@ -68,11 +82,44 @@ def _held(thing: Any, depth: int) -> Any:
             for name, value in vars(thing).items()
             if not isinstance(getattr(type(thing), name, None), cached_property)
         ]
-        shared = vars(type(thing)).items()
-        inside += [value for name, value in shared if name[:2] != "__" and not callable(value)]
+        shared = vars(type(thing))
+        inside += [v for name, v in shared.items() if name[:2] != "__" and not callable(v)]
+        inside.append(shared.get("__call__") if numbers else None)
     else:
         return id(thing)
-    return id(thing), tuple(_held(each, depth - 1) for each in inside)
+    return id(thing), tuple(_held(each, depth - 1, numbers=numbers) for each in inside)
+
+
+def _itself(thing: Any) -> Any:
+    """Return the identity of a thing, and of an array a number that nearly always follows it."""
+    if not isinstance(thing, np.ndarray):
+        return id(thing)
+    spread = np.ravel(thing)[:: 1 + thing.size // _LOOKED_AT]
+    return id(thing), thing.shape, zlib.crc32(spread.tobytes())
+
+
+def _is_of_caller(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "")).split(".")[0] != "quorate"
+
+
+def _globals_of(function: FunctionType, depth: int) -> tuple[Any, ...]:
+    """Return what the globals hold that a function names, and helpers of its module."""
+    found = [function.__globals__.get(name) for name in _named(function.__code__)]
+    return tuple(
+        _held(
+            value,
+            depth - 1 if getattr(value, "__module__", "") == function.__module__ else 0,
+            numbers=True,
+        )
+        for value in found
+    )
+
+
+@cache
+def _named(code: CodeType) -> tuple[str, ...]:
+    """Return the names that a function, or one inside of it, reads or writes as globals."""
+    inner = (_named(part) for part in code.co_consts if isinstance(part, CodeType))
+    return tuple({*code.co_names, *(name for names in inner for name in names)})
 
 
 def _content(cell: Any) -> Any:

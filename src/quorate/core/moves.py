@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Boxed, Grid
+from quorate.core.bounds.simplex import Shares
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Boxed, Grid
-from quorate.guarantees import Relation
-from quorate.simplex import Shares
 
 __all__ = ["GridMoves", "Length", "Limit", "Moves"]
 
@@ -102,7 +102,7 @@ class Moves:
     ) -> Moves:
         """Return the moves of sums to which each user adds a number from ``low`` to ``high``.
 
-        Who is replaced adds another such number to each; who is added, adds one. The limits are
+        A replaced user adds another such number to each sum; an added user adds one. The limits are
         those of all sums, or one for each of them.
 
         >>> Moves.of_judgements(-1, 2, coordinates=9, relation=Relation.REPLACE).largest
@@ -175,15 +175,19 @@ class Moves:
         spread = step if self.rising or coordinates == 1 else 2 * step
         return Moves(coordinates * step, coordinates * step**2, step, spread, self.rising)
 
-    def above_least(self, coordinates: int) -> Moves:
-        """Return the moves of all coordinates minus the smallest of them.
+    def above_least(self, coordinates: int, *, rows: int = 1) -> Moves:
+        """Return the moves of all coordinates minus the smallest of them, or of their row.
 
         A coordinate minus the smallest is its largest difference to one of them, and that moves
-        by no more than ``spread``; differences of two coordinates stay what they are.
+        by no more than ``spread``; differences of two coordinates of a row stay what they are, and
+        two of different rows may move apart.
+
+        >>> Moves.of_tally(Relation.REPLACE).above_least(6, rows=2).spread
+        4
         """
-        return Moves(
-            coordinates * self.spread, coordinates * self.spread**2, self.spread, self.spread
-        )
+        step = self.spread
+        spread = step if rows == 1 else 2 * step
+        return Moves(coordinates * step, coordinates * step**2, step, spread)
 
     def cut(self) -> Moves:
         """Return the moves of the vector after each coordinate was cut to limits of its own.
@@ -218,7 +222,7 @@ class GridMoves(Moves):
 
     They are computed when somebody asks, since every step of a descent makes a sum.
 
-    >>> from quorate.grid import Interval
+    >>> from quorate.core.bounds.grid import Interval
     >>> moves = GridMoves(Grid(Interval(-1.0, 1.0), step=0.25), Relation.REPLACE)
     >>> moves.l1, moves.largest, moves.cube
     (8, 8, (1, 8))

@@ -19,26 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate.core.alone import records_of, refuse_company
+from quorate.core.bounds.grid import Grid
 from quorate.core.forgetting import forgetting
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.placed import PlacedSum, Places, Program
+from quorate.core.public_randomness import RandomState
 from quorate.core.questions.ballots import Ballots, VotesOf, ballots_of
 from quorate.core.questions.cells import AddedCells, CellsOf
 from quorate.core.questions.lines import ViewOf, Walk, walk_of
-from quorate.core.questions.pairs import (
-    AddedDuels,
-    Blocks,
-    Verdict,
-    refuse_unproved,
-    worst_duels,
-)
+from quorate.core.questions.pairs import AddedDuels, Blocks, Verdict, refuse_unproved, worst_duels
 from quorate.core.questions.scores import AddedUp, Judgement, check_limits
 from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows, seal_total
-from quorate.exceptions import ParameterError, SchemaError, SealedError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState
-from quorate.users.crowd import (
+from quorate.core.users.crowd import (
     Crowd,
     Statistic,
     call_quietly,
@@ -47,7 +40,8 @@ from quorate.users.crowd import (
     encode_users,
     sum_users,
 )
-from quorate.users.data import UserData, ordered_users
+from quorate.core.users.data import UserData, ordered_users
+from quorate.exceptions import ParameterError, SchemaError, SealedError
 
 __all__ = ["People", "PerUser"]
 
@@ -65,7 +59,7 @@ _MANY_USERS = 2**31
 
 
 class People:
-    """Whole users, wherever they lie, under one relation of neighbours.
+    """Users with all their records, wherever they are stored, under one relation of neighbours.
 
     Parameters
     ----------
@@ -74,7 +68,7 @@ class People:
 
     Examples
     --------
-    >>> from quorate.grid import Interval
+    >>> from quorate.core.bounds.grid import Interval
     >>> data = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
     >>> people = People(data, Relation.REPLACE)
     >>> people
@@ -155,7 +149,7 @@ class People:
         """Return the same users with at most so many of their records, drawn by a public seed.
 
         Which are kept of a user depends on this user's records and id and on the seed alone.
-        ``words_of`` says what numbers of rows stand for that are places among private labels.
+        ``words_of`` returns the text of labels that rows hold as indices into a private list.
         """
         return self._of(self.__crowd.cap(records, random_state=random_state, words_of=words_of))
 
@@ -189,7 +183,7 @@ class People:
         return seal_total(grid.join(halves), grid, self.relation, self.among)
 
     def cell_totals(self, cells: CellsOf, grid: Grid) -> Sealed:
-        """Add up what people hold in each of some groups; each kind of it has one bounded length.
+        """Add up what people hold in each of some groups; each kind has one bounded length.
 
         ``cells`` says of each person and group what they hold; ``grid`` is one of
         :class:`~quorate.core.bounds.blocks.Blocks`, whose moves these are.
@@ -242,7 +236,7 @@ class People:
         return seal(found, moves, self.relation, self.among)
 
     def scores(self, judgement: Judgement) -> Sealed:
-        """Add up what users say about each of many candidates, cut to a public range."""
+        """Add up the users' scores of each of many candidates, clipped to a public range."""
         check_limits(judgement)
         whole, work = not getattr(judgement, "batched", True), AddedUp(judgement)
         refuse_company(judgement, work, self.__crowd.nobody(), added=True)
@@ -253,7 +247,7 @@ class People:
         return seal(found, moves, self.relation, self.among)
 
     def duels(self, blocks: Blocks, size: int, verdict: Verdict) -> Sealed:
-        """Let users compare each two of ``size`` candidates; return twice the worst of each.
+        """Let users compare all pairs of ``size`` candidates; return twice the worst of each.
 
         Verdicts are those of the core, whose limits are proved.
         """

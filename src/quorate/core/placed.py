@@ -1,11 +1,11 @@
 r"""Users in batches of fixed public shapes: how compiled programs see them, without a leak.
 
 A compiled program (a network's gradient) rounds a row by where it lies in its batch, so a batch
-must not shift when somebody comes, goes or holds other records. Here:
+must not shift when somebody is added, removed or holds other records. Here:
 
 * the *place* of a user in a batch is a public function of the user's id: the rank among public
-  ids where ids are public and everybody is asked, and a hash of the id otherwise. Who comes or
-  goes, in the data or in a secret sample, moves nobody to another place;
+  ids where ids are public and everybody is asked, and a hash of the id otherwise. Adding or
+  removing a user, in the data or in a secret sample, moves nobody else to another place;
 * users with the same place queue up: the k-th of them is in the k-th batch. Places that nobody
   fills hold zeros, and what the program returns for them is thrown away. Which batch a user is in
   does not matter, since all batches run the same program on the same shape;
@@ -36,12 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.grid import Grid
 from quorate.core.compiled import CompiledProgram
+from quorate.core.users import grouping
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Grid
-from quorate.users import grouping
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 __all__ = ["Batch", "PlacedSum", "Places", "Program", "slots_of"]
 
@@ -243,7 +243,7 @@ class PlacedSum:
     word: int = 0
 
     def __call__(self, users: UserData) -> Integers:
-        """Return the sum in two rows, as :meth:`~quorate.grid.Grid.encode_halves`."""
+        """Return the sum in two rows, as :meth:`~quorate.core.bounds.grid.Grid.encode_halves`."""
         program, width = self.program, self.grid.bound.dimension
         if isinstance(program, CompiledProgram):
             if program.sums.fits(self.grid, width=self.places.width):

@@ -21,15 +21,16 @@ from typing import Any, ClassVar, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quorate.core.bounds.grid import SUM_LIMIT, Grid
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves, Moves
 from quorate.exceptions import ParameterError, RelationMismatchError, SealedError
-from quorate.grid import SUM_LIMIT, Grid
-from quorate.guarantees import Relation
 
 __all__ = [
     "Closed",
     "Sealed",
     "SealedRows",
+    "check_one_row_each",
     "check_rows",
     "check_sealed",
     "opened",
@@ -227,7 +228,8 @@ class Sealed(Closed):
     def above_least(self) -> Sealed:
         """Return how far each coordinate lies above the smallest, that of its row if in rows."""
         found = self.__numbers - self.__numbers.min(axis=-1, keepdims=True)
-        return self._with(_saturated(found), self.moves.above_least(found.size))
+        rows = len(found) if found.ndim == 2 else 1
+        return self._with(_saturated(found), self.moves.above_least(found.size, rows=rows))
 
     def maximum(self, other: Sealed) -> Sealed:
         """Return the larger of two vectors in each coordinate: it moves as one of them does."""
@@ -245,7 +247,7 @@ class Sealed(Closed):
         return self._with(joined, self.moves.beside(other.moves))
 
     def clip(self, low: int, high: int) -> Sealed:
-        """Cut each coordinate to public limits: one that is cut may stay where another moves."""
+        """Clip each coordinate to public limits: a clipped one may stay where another moves."""
         return self._with(np.clip(self.__numbers, low, high), self.moves.cut())
 
     # For the core.
@@ -303,7 +305,7 @@ class SealedRows(Closed):
     Sealed(shape=(2,), one user moves a coordinate by at most 1)
     """
 
-    __slots__ = ("__rows", "among", "paired", "relation")
+    __slots__ = ("__rows", "among", "only_present", "paired", "relation")
     _how = (
         "Ask it for counts, a tally or a total, or give it to a mechanism such as PrivateQuantile."
     )
@@ -315,6 +317,7 @@ class SealedRows(Closed):
         relation: Relation,
         *,
         paired: bool = False,
+        only_present: bool = False,
         among: object | None = None,
     ) -> None:
         if key is not _KEY:
@@ -322,6 +325,7 @@ class SealedRows(Closed):
         self.__rows = rows
         self.relation = relation
         self.paired = paired
+        self.only_present = only_present
         self.among = among
 
     def __repr__(self) -> str:
@@ -340,7 +344,7 @@ class SealedRows(Closed):
         """
         from quorate.core.alone import refuse_other_rows
         from quorate.core.forgetting import forgetting
-        from quorate.users.crowd import call_quietly
+        from quorate.core.users.crowd import call_quietly
 
         rows = self.__rows
         refuse_other_rows(function, rows.shape[1:])
@@ -360,17 +364,21 @@ class SealedRows(Closed):
         return self._with(np.ascontiguousarray(self.__rows[:, place]))
 
     def present(self) -> SealedRows:
-        """Return the rows without NaN: who has one is absent, and owns no row."""
+        """Return the rows without NaN: who has one is absent, and owns no row.
+
+        So how many rows there are is private, even where the number of users is public.
+        """
         rows = self.__rows
         unknown = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, np.bool_)
-        return self._with(rows[~(unknown if rows.ndim == 1 else unknown.any(axis=1))])
+        kept = rows[~unknown.any(axis=tuple(range(1, rows.ndim)))]
+        return self._with(kept, only_present=True)
 
     def counts(self, thresholds: ArrayLike) -> Sealed:
         """Count the rows up to each of the increasing thresholds; NaN is beyond all.
 
         A row is one user's, or a pair's: who is replaced moves each count by at most 1.
         """
-        from quorate.users.crowd import counts_up_to
+        from quorate.core.users.crowd import counts_up_to
 
         public = np.asarray(thresholds, dtype=np.float64)
         return self._sealed(counts_up_to(self._numbers, public), Moves.of_counts(public.size))
@@ -406,8 +414,15 @@ class SealedRows(Closed):
     def _sealed(self, numbers: Integers, moves: Moves) -> Sealed:
         return Sealed(_KEY, np.asarray(numbers, np.int64), moves, self.relation, self.among)
 
-    def _with(self, rows: NDArray[Any]) -> SealedRows:
-        return SealedRows(_KEY, rows, self.relation, paired=self.paired, among=self.among)
+    def _with(self, rows: NDArray[Any], *, only_present: bool = False) -> SealedRows:
+        return SealedRows(
+            _KEY,
+            rows,
+            self.relation,
+            paired=self.paired,
+            only_present=only_present or self.only_present,
+            among=self.among,
+        )
 
 
 # What only the core may call. ``tests/core_border.py`` lists who imports these names.
@@ -444,6 +459,12 @@ def check_rows(rows: SealedRows, relation: Relation) -> None:
             f"These rows are about neighbours that {rows.relation.value}, the mechanism hides "
             f"those that {relation.value}."
         )
+
+
+def check_one_row_each(rows: SealedRows) -> None:
+    """Refuse rows whose number is private, where an error would tell of it."""
+    if rows.paired or rows.only_present:
+        raise SealedError("Expected one row for every user, also for those without a value.")
 
 
 def opened_rows(rows: SealedRows) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-r"""How many users have to go before the rest are alike: a vertex cover that does not jump.
+r"""How many users must be removed before the rest are alike: a vertex cover of sensitivity 1.
 
 Users are the vertices of a graph; two who are too different are joined. The linear relaxation of
 the smallest vertex cover,

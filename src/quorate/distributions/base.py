@@ -1,4 +1,4 @@
-"""What estimators of distributions share: parameters, weights, drawing."""
+"""What estimators of distributions share: parameters, weights, plots."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import float_down
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState, public_generator
+from quorate.core.users.crowd import Crowd
+from quorate.core.users.data import UserData
+from quorate.data.tables import declared_names
 from quorate.distributions.released import DistributionError
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import MissingExtraError, ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
-from quorate.public_randomness import RandomState, public_generator
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
-from quorate.users.tables import declared_names
 
 __all__ = ["UserDistribution", "new_figure"]
 
@@ -50,8 +50,8 @@ def new_figure() -> tuple[Any, Any]:
 class UserDistribution(UserEstimator):
     """Base of estimators of distributions.
 
-    Every person counts once, whatever number of records they hold; with ``records=`` every record
-    does, up to so many of a person, and the sum of the weights is paid for as well.
+    By default every person counts once, however many records they hold. With ``records=`` every
+    record counts, up to that many per person; then the sum of the weights is released as well.
     """
 
     _single_feature = True

@@ -12,8 +12,9 @@ term is :math:`(z_j - \theta)_+`, elsewhere 0; where q_j = 0, :math:`p_j \le \th
 
 and with the first sum for :math:`\theta \ge 0` and the second for :math:`\theta < 0`, for noise
 that is symmetric, the law of :math:`S_t = \sum_j (z_j - t)_+` at :math:`t = |\theta|` decides. The
-level is *known*: a noise that is mostly cut away is known to have been cut away. Since it depends
-on the noise, bounds are made for t = 0, b, 2b, ... at once, with chances that add up.
+level is *released*, so a bound may depend on it: it is smaller if most of the noise was cut away.
+Since it depends on the noise, bounds are computed for t = 0, b, 2b, ... at once, and their failure
+probabilities add up.
 
 References
 ----------
@@ -28,7 +29,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.public_randomness import public_generator
+from quorate.core.public_randomness import public_generator
 
 __all__ = [
     "balanced_bound",
@@ -40,10 +41,10 @@ __all__ = [
     "nearest_distribution",
 ]
 
-# From so many coordinates on, the sum of excesses is close to its mean.
+# From this many coordinates on, the sum of excesses is close to its mean.
 _MANY = 40
 _FEW = 6
-# Public draws of lengths of Laplace noise.
+# machine: public draws of lengths of Laplace noise.
 _DRAWS, _SEED = 20_000, 20_232
 _FEWEST = 64
 
@@ -63,9 +64,10 @@ def nearest_distribution(values: NDArray[np.float64]) -> tuple[NDArray[np.float6
 def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -> float:
     r"""Return a bound on the total variation distance, for Laplace noise of this scale.
 
-    An excess :math:`(z - t)_+` is 0, or with chance :math:`e^{-t/b}/2` exponential with mean b, so
-    a sum of k of them is a gamma variable with a binomial number of terms: its law is exact. For up
-    to six categories the norm of the centred noise gives a smaller bound, as for normal noise.
+    An excess :math:`(z - t)_+` is 0, or with probability :math:`e^{-t/b}/2` exponential with mean
+    b, so a sum of k of them is a gamma variable with a binomial number of terms: its distribution
+    is known exactly. For up to six categories the norm of the centred noise gives a smaller bound,
+    as for normal noise.
 
     >>> round(laplace_bound(scale=2 / 300, categories=10, level=0.001, beta=0.05), 4)
     0.0785
@@ -96,9 +98,10 @@ def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -
 
 
 def balanced_bound(*, scale: float, categories: int, level: float, beta: float) -> float:
-    """Return what the total variation does not exceed, for Laplace noise that adds up to zero.
+    """Bound the total variation error for Laplace noise that adds up to zero.
 
-    Read off public draws, with a margin for their number; one of the categories may be absence.
+    Estimated from public simulations, with a margin for their number; one of the categories may be
+    absence.
 
     >>> round(balanced_bound(scale=2 / 300, categories=6, level=0.001, beta=0.05), 4)
     0.0361
@@ -135,9 +138,9 @@ def balanced_noise(draws: int, categories: int) -> NDArray[np.float64]:
 
 
 def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) -> float:
-    r"""Return what the total variation does not exceed, for normal noise of this deviation.
+    r"""Bound the total variation error for normal noise of this standard deviation.
 
-    Few categories: a projection brings no two points further apart, so the L2 error is at most the
+    Few categories: a projection does not increase distances, so the L2 error is at most the
     length of the noise without its mean, and TV is at most :math:`\sqrt k / 2` times that. Many:
     :math:`S_t` has a known mean and changes by at most :math:`\sqrt k` times the L2 change of the
     noise, so by Gaussian concentration it exceeds its mean by :math:`\sigma\sqrt{2 k \ln(1/\beta)}`
@@ -167,12 +170,13 @@ def mixed_bound(
     beta: float,
     balanced: bool = False,
 ) -> float:
-    r"""Return what the total variation does not exceed, for noise of two kinds.
+    r"""Bound the total variation error for noise of two kinds.
 
     The noise is :math:`z + y - c\sum_j y_j` for a released centre c, with z of size ``inner`` and y
     of size ``outer``, Laplace or normal; ``balanced`` says that z adds up to zero. By the
     inequality at the top the total variation is at most the larger of the sums of its positive and
-    of its negative terms, whose law is read off public draws, with a margin for their number.
+    of its negative terms, whose distribution is estimated from public simulations, with a margin
+    for their number.
 
     >>> flat = np.full(6, 1 / 6)
     >>> found = mixed_bound(inner=0.0, outer=1.0, centre=flat, pure=True, beta=0.05)
@@ -194,10 +198,10 @@ def mixed_bound(
 
 @lru_cache(maxsize=64)
 def laplace_sum(terms: int, beta: float) -> float:
-    r"""Return what a sum of Laplace variables of scale 1 exceeds with a chance of at most beta.
+    r"""Bound a sum of Laplace variables of scale 1, except with probability ``beta``.
 
-    Few terms: read off public draws, with a margin for their number. Many: Chernoff's bound
-    :math:`\min_t (\ln(1/\beta) - k\ln(1 - t^2))/t` over t in (0, 1).
+    Few terms: estimated from public simulations, with a margin for their number. Many: Chernoff's
+    bound :math:`\min_t (\ln(1/\beta) - k\ln(1 - t^2))/t` over t in (0, 1).
 
     >>> round(laplace_sum(6, 0.02), 1), round(laplace_sum(100, 0.02), 1)
     (7.4, 39.9)

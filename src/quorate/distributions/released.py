@@ -1,4 +1,4 @@
-"""What a released distribution says about itself: its error, and the way that was used."""
+"""The error of a released distribution, and the algorithm that was used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DistributionError(StatedError):
     metric : str
         What is measured: total variation, the largest distance of the distribution functions, ...
     noise : float
-        Bound of what the noise does.
+        Bound on the effect of the noise.
     left_out : float
         Bound of what people who were left out as too far from the others would have changed; no
         assumption about them is made.
@@ -38,7 +38,7 @@ class DistributionError(StatedError):
     Examples
     --------
     >>> print(DistributionError(metric="total variation", noise=0.02, left_out=0.01, bound=0.03))
-    total variation at most 0.03 with 95% confidence
+    the total variation is at most 0.03 with 95% confidence
     """
 
     metric: str
@@ -55,11 +55,13 @@ class DistributionError(StatedError):
 
     @property
     def worst(self) -> float:
-        """The bound: nothing is assumed about people who were left out."""
+        """The same as the bound: it assumes nothing about people who were left out."""
         return self.bound
 
     def __str__(self) -> str:
-        return f"{self.metric} at most {self.bound:.3g} with {self.confidence:.0%} confidence"
+        return (
+            f"the {self.metric} is at most {self.bound:.3g} with {self.confidence:.0%} confidence"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

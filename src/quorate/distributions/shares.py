@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.grid import Bound
 from quorate.core.questions.shares import Coder, held
-from quorate.grid import Bound
-from quorate.users.data import UserData
+from quorate.core.users.data import UserData
 
 __all__ = [
     "CategoryCodes",
@@ -24,13 +24,13 @@ __all__ = [
     "one_each",
 ]
 
-# Rows of shares are made for so many cells at once.
+# Rows of shares are made for this many cells at once.
 _BLOCK = 2**20
 
 
 @dataclass(frozen=True)
 class CategoryCodes:
-    """Reads a column that already holds numbers of categories, from 0 on.
+    """Reads a column that already holds category numbers 0, 1, ...
 
     >>> people = UserData.from_arrays([[1.0], [0.5], [7.0]], users=[4, 9, 4])
     >>> CategoryCodes(3)(people).tolist()
@@ -49,7 +49,7 @@ class CategoryCodes:
 
 @dataclass(frozen=True)
 class IntervalCodes:
-    """Numbers the intervals between increasing public edges; the ends take what lies beyond.
+    """Numbers the intervals between increasing public edges; the outer ones are unbounded.
 
     >>> people = UserData.from_arrays([[1.0], [5.0], [-3.0], [2.0]], users=[4, 9, 4, 4])
     >>> IntervalCodes((0.0, 1.0, 2.0, 4.0))(people).tolist()
@@ -68,9 +68,9 @@ class IntervalCodes:
 def dense_shares(
     part: UserData, coder: Coder, categories: int
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
-    """Yield blocks of users: their rows of shares, and who of them is absent.
+    """Yield blocks of users: their rows of shares, and which of them are absent.
 
-    A share is one division of two integers, so it is the same in every company.
+    A share is one division of two integers, so it does not depend on other users.
 
     >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> [shares.tolist() for _, shares, _ in dense_shares(people, CategoryCodes(2), 2)]
@@ -89,7 +89,7 @@ def dense_shares(
 
 
 def one_each(part: UserData, rows: NDArray[np.float64], there: NDArray[np.bool_]) -> UserData:
-    """Return the users with one row each, those who are not ``there`` with none.
+    """Return the users with one row each, and absent users without a row.
 
     >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> one_each(people, np.array([[7.0]]), np.array([False, True])).record_counts().tolist()
@@ -103,9 +103,9 @@ def one_each(part: UserData, rows: NDArray[np.float64], there: NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Weights:
-    """How much of each user is there: the part of ``cap`` records that the user holds, up to 1.
+    """The weight of each user: the number of records divided by ``cap``, at most 1.
 
-    In whole steps, rounded up or down, so that a grid of such steps keeps it as it is.
+    It is rounded to whole steps, so the grid of these steps does not change it.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Weights:
 
     Examples
     --------
-    >>> from quorate.grid import Interval
+    >>> from quorate.core.bounds.grid import Interval
     >>> people = UserData.from_arrays([[1.0], [0.0], [7.0]], users=[4, 9, 3])
     >>> Weights(CategoryCodes(2), Interval(0.0, 1.0), steps=4, cap=3)(people).ravel()
     array([0.  , 0.25, 0.25])
@@ -144,9 +144,9 @@ class Weights:
 
 @dataclass(frozen=True)
 class ShareRows:
-    """From users to one row each: the shares of every set of categories, next to each other.
+    """Reduces each user to one row: the shares of all sets of categories, side by side.
 
-    A user without a record in some set has no row. A share is one division of two integers.
+    A user without a record in one of the sets has no row. A share is one division of two integers.
 
     >>> people = UserData.from_arrays([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], users=[4, 9, 4])
     >>> coders = (CategoryCodes(2, column=0), CategoryCodes(3, column=1))

@@ -1,4 +1,4 @@
-"""Which score learns best: a rule that sees public numbers and what was paid for.
+"""Which score learns best, decided from public numbers and paid estimates.
 
 Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
 ``benchmarks/learners.py``. In words:
@@ -16,9 +16,9 @@ Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
 * larger classes without an order: capped regret if users are many, and without a cap if they are
   very many; otherwise fewer than 4 records -> any mistake, and more the Kolmogorov-Smirnov score.
 
-``alike=True`` states that records of all users come from one distribution. Then duels decide
-whatever the number of users; along a line everybody approves of their own best if users are many,
-and the median is taken if not; larger classes have a crossing in the place of capped regret.
+``alike=True`` states that records of all users come from one distribution. Then duels are used for
+any number of users; along a line users approve of their own best if they are many, and the median
+is taken otherwise; larger classes use a crossing instead of capped regret.
 
 Under addition or removal of users their number is private and no branch looks at it: cut-offs are
 then found in two stages, and small classes by capped regret. If users are alike, cut-offs are
@@ -32,14 +32,14 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 
 __all__ = [
     "Decision",
+    "RuleAlgorithm",
     "Situation",
-    "Way",
     "decide",
     "location_share",
     "record_cuts",
@@ -52,7 +52,7 @@ FEW_RECORDS = 4
 # Epsilon x users needed per unit of ln(size): a private choice of t, or approvals along a line,
 # fail too often with less (measured at 2^32 cut-offs, where it means 200 users at epsilon 1).
 _USERS_PER_LOG_SIZE = 9.0
-# From which epsilon x users on a way is taken: per unit of ln(size), and at least.
+# From which epsilon x users on a algorithm is taken: per unit of ln(size), and at least.
 _TAKEN_FROM = {
     # Own cut-offs are not too scattered to be found (47 users for 2^32 cut-offs).
     "median": (2.1, 0.0),
@@ -69,7 +69,7 @@ _PRIVATE_LOCATION = Fraction(1, 4)
 _ONE_RECORD = RecordRange.exactly(1)
 
 
-class Way(Enum):
+class RuleAlgorithm(Enum):
     """How a hypothesis is chosen."""
 
     MISTAKES = "mistakes"
@@ -90,9 +90,9 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided, and the sentence that says why; both are functions of public values."""
+    """A decision and its reason; both follow from public values."""
 
-    way: Way
+    algorithm: RuleAlgorithm
     reason: str
 
 
@@ -105,7 +105,7 @@ class Situation:
     size : int
         The number of hypotheses.
     ordered : bool
-        Whether they stand in a line that is walked, not enumerated.
+        Whether they are ordered, so that they need not be enumerated.
     epsilon : float
     relation : Relation
     n_users : int or None
@@ -126,7 +126,7 @@ class Situation:
 
     @property
     def has_many_users(self) -> bool:
-        """Whether users are known to be many for a class of this size.
+        """Whether there are many users for a class of this size.
 
         >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
         >>> [Situation(n_users=n, **known).has_many_users for n in (100, 200)]
@@ -135,44 +135,44 @@ class Situation:
         enough = _USERS_PER_LOG_SIZE * math.log(self.size)
         return self.n_users is not None and self.n_users * self.epsilon >= enough
 
-    def has_come_to(self, way: Way) -> bool:
-        """Whether users are known to be enough for a way that :func:`taken_from` prices.
+    def has_come_to(self, algorithm: RuleAlgorithm) -> bool:
+        """Whether there are enough users for an algorithm, according to :func:`taken_from`.
 
         >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
-        >>> Situation(n_users=2000, **known).has_come_to(Way.REGRET)
+        >>> Situation(n_users=2000, **known).has_come_to(RuleAlgorithm.REGRET)
         True
         """
         if self.n_users is None:
             return False
-        return self.n_users * self.epsilon >= taken_from(way, self)
+        return self.n_users * self.epsilon >= taken_from(algorithm, self)
 
 
-def taken_from(way: Way, situation: Situation) -> float:
-    """Return from which users x epsilon on users who differ are served in this way.
+def taken_from(algorithm: RuleAlgorithm, situation: Situation) -> float:
+    """Return the least users x epsilon for which this algorithm is used if users differ.
 
     >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
-    >>> round(taken_from(Way.TWO_STAGES, Situation(**known)))
+    >>> round(taken_from(RuleAlgorithm.TWO_STAGES, Situation(**known)))
     200
     """
     log_size = math.log(situation.size)
-    if way is Way.CAPPED_REGRET and situation.size > MAX_DUELLISTS:
+    if algorithm is RuleAlgorithm.CAPPED_REGRET and situation.size > MAX_DUELLISTS:
         return _USERS_PER_LOG_SIZE * log_size
-    per_log_size, least = _TAKEN_FROM.get(way.value, (_USERS_PER_LOG_SIZE, 0.0))
+    per_log_size, least = _TAKEN_FROM.get(algorithm.value, (_USERS_PER_LOG_SIZE, 0.0))
     return max(least, per_log_size * log_size)
 
 
 def regret_share(situation: Situation) -> Fraction:
-    """Return up to which share of a user's records regrets count: all of them for very many users.
+    """Return the cap of a user's regret as a share of their records: 1 for very many users.
 
     >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
     >>> [str(regret_share(Situation(n_users=n, **known))) for n in (1000, 2000)]
     ['1/2', '1']
     """
-    return Fraction(1) if situation.has_come_to(Way.REGRET) else Fraction(1, 2)
+    return Fraction(1) if situation.has_come_to(RuleAlgorithm.REGRET) else Fraction(1, 2)
 
 
 def location_share(situation: Situation) -> Fraction:
-    """Return which share of the budget finds a place among the users, before the second stage.
+    """Return the share of the budget for the first stage, which finds where users are.
 
     >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
     >>> [float(location_share(Situation(n_users=n, **known))) for n in (100, 200, 800)]
@@ -186,7 +186,7 @@ def location_share(situation: Situation) -> Fraction:
 
 
 def record_cuts(situation: Situation) -> tuple[int, ...]:
-    """Return where the answer about records makes a difference; empty if it makes none.
+    """Return the numbers of records at which the decision changes; empty if it never does.
 
     >>> known = dict(epsilon=1.0, relation=Relation.REPLACE, n_users=50)
     >>> record_cuts(Situation(size=729, ordered=False, **known))
@@ -207,7 +207,7 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
     """Choose the algorithm that learns best.
 
     >>> known = dict(size=2**32, ordered=True, epsilon=1.0, relation=Relation.REPLACE)
-    >>> decide(Situation(n_users=100, **known), None).way.value
+    >>> decide(Situation(n_users=100, **known), None).algorithm.value
     'median'
     >>> print(decide(Situation(n_users=300, **known), None).reason)
     300 users are some for 4294967296 cut-offs: a place among them, then what errs least around it
@@ -216,13 +216,15 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
     """
     if situation.error_level is not None:
         if situation.error_level == 0:
-            return Decision(Way.ANY_MISTAKE, "error_level=0 was stated: nobody needs to err")
+            return Decision(
+                RuleAlgorithm.ANY_MISTAKE, "error_level=0 was stated: nobody needs to err"
+            )
         return Decision(
-            Way.MORE_THAN,
+            RuleAlgorithm.MORE_THAN,
             f"error_level={situation.error_level:g} was stated: the best t follows from it",
         )
     if records == _ONE_RECORD:
-        return Decision(Way.MISTAKES, "one record a user was stated: count mistakes")
+        return Decision(RuleAlgorithm.MISTAKES, "one record a user was stated: count mistakes")
     if situation.size <= MAX_DUELLISTS:
         return _small(situation)
     if not situation.ordered:
@@ -238,27 +240,30 @@ def _small(situation: Situation) -> Decision:
     size = situation.size
     if situation.alike:
         return Decision(
-            Way.DUELS,
-            f"users are alike; {size} hypotheses, at most {MAX_DUELLISTS}: they judge all pairs",
+            RuleAlgorithm.DUELS,
+            f"users are alike; {size} hypotheses, at most {MAX_DUELLISTS}: they compare all pairs",
         )
     if situation.n_users is None:
-        return Decision(Way.CAPPED_REGRET, "users may differ: add up their regrets, each capped")
+        return Decision(RuleAlgorithm.CAPPED_REGRET, "users may differ: sum their capped regrets")
     users = f"{situation.n_users} users"
     if (regret := _by_regret(situation, f"{size} hypotheses")) is not None:
         return regret
-    return Decision(Way.DUELS, f"{users} are few for {size} hypotheses: they judge all pairs")
+    return Decision(
+        RuleAlgorithm.DUELS, f"{users} are few for {size} hypotheses: they compare all pairs"
+    )
 
 
 def _by_regret(situation: Situation, hypotheses: str) -> Decision | None:
     """Add up regrets if users are many, capped unless they are very many."""
     users = f"{situation.n_users} users"
-    if situation.has_come_to(Way.REGRET):
+    if situation.has_come_to(RuleAlgorithm.REGRET):
         return Decision(
-            Way.REGRET, f"{users} are very many for {hypotheses} and may differ: add up regrets"
+            RuleAlgorithm.REGRET,
+            f"{users} are very many for {hypotheses} and may differ: sum their regrets",
         )
-    if situation.has_come_to(Way.CAPPED_REGRET):
+    if situation.has_come_to(RuleAlgorithm.CAPPED_REGRET):
         return Decision(
-            Way.CAPPED_REGRET,
+            RuleAlgorithm.CAPPED_REGRET,
             f"{users} are many for {hypotheses} and may differ: add up their regrets, each capped",
         )
     return None
@@ -268,29 +273,31 @@ def _along_line(situation: Situation) -> Decision:
     cut_offs = f"{situation.size} cut-offs"
     if situation.n_users is None:
         return Decision(
-            Way.TWO_STAGES,
+            RuleAlgorithm.TWO_STAGES,
             "the number of users is private: a place among them, then what errs least around it",
         )
     users = f"{situation.n_users} users"
-    if situation.has_come_to(Way.REGRET):
+    if situation.has_come_to(RuleAlgorithm.REGRET):
         return Decision(
-            Way.TWO_STAGES,
+            RuleAlgorithm.TWO_STAGES,
             f"{users} are very many for {cut_offs}: a place among them, then what errs least "
             "around it, all regrets counted whole",
         )
-    if situation.has_come_to(Way.TWO_STAGES):
+    if situation.has_come_to(RuleAlgorithm.TWO_STAGES):
         return Decision(
-            Way.TWO_STAGES,
+            RuleAlgorithm.TWO_STAGES,
             f"{users} are some for {cut_offs}: a place among them, then what errs least around it",
         )
-    if situation.has_come_to(Way.MEDIAN):
-        return Decision(Way.MEDIAN, f"{users} are few for {cut_offs}: take the median of their own")
+    if situation.has_come_to(RuleAlgorithm.MEDIAN):
+        return Decision(
+            RuleAlgorithm.MEDIAN, f"{users} are few for {cut_offs}: the median of their own ones"
+        )
     return _by_slack(situation)
 
 
 def _by_slack(situation: Situation) -> Decision:
     return Decision(
-        Way.SLACK_MEDIAN,
+        RuleAlgorithm.SLACK_MEDIAN,
         f"{situation.n_users} users are very few for {situation.size} cut-offs: take the median of "
         "what is good enough for each",
     )
@@ -298,18 +305,20 @@ def _by_slack(situation: Situation) -> Decision:
 
 def _alike_along_line(situation: Situation, records: RecordRange | None) -> Decision:
     if situation.relation is Relation.ADD_REMOVE and _holds_few(records):
-        return Decision(Way.OWN_BEST, f"a user holds {records}: too few to find a cut-off alone")
+        return Decision(
+            RuleAlgorithm.OWN_BEST, f"a user holds {records}: too few to find a cut-off alone"
+        )
     if situation.has_many_users:
         return Decision(
-            Way.OWN_BEST,
+            RuleAlgorithm.OWN_BEST,
             f"users are alike and many for {situation.size} cut-offs: everybody approves of their "
             "own best",
         )
-    if situation.n_users is not None and not situation.has_come_to(Way.MEDIAN):
+    if situation.n_users is not None and not situation.has_come_to(RuleAlgorithm.MEDIAN):
         return _by_slack(situation)
     return Decision(
-        Way.MEDIAN,
-        f"users are few (or private) for {situation.size} cut-offs: take the median of their own",
+        RuleAlgorithm.MEDIAN,
+        f"users are few (or private) for {situation.size} cut-offs: the median of their own ones",
     )
 
 
@@ -319,9 +328,11 @@ def _large(situation: Situation, records: RecordRange | None) -> Decision:
         return regret
     held = "" if records is None else f"a user holds {records}; "
     if _holds_few(records):
-        return Decision(Way.ANY_MISTAKE, f"{held}count the users with any mistake")
+        return Decision(RuleAlgorithm.ANY_MISTAKE, f"{held}count the users with any mistake")
     if situation.has_many_users:
-        return Decision(Way.CROSSING, f"{held}users are many enough to choose t privately")
+        return Decision(
+            RuleAlgorithm.CROSSING, f"{held}users are many enough to choose t privately"
+        )
     return Decision(
-        Way.KOLMOGOROV_SMIRNOV, f"{held}users are few (or private): compare all t at once"
+        RuleAlgorithm.KOLMOGOROV_SMIRNOV, f"{held}users are few (or private): compare all t at once"
     )

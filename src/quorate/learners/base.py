@@ -1,4 +1,4 @@
-"""What the learners of rules share: decide on a score, buy what it needs, choose, promise."""
+"""What the learners of rules share: decide on a score, pay for its estimates, choose a rule."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.concepts.base import Concept, ConceptClass
-from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.data.tables import check_classes, check_columns, check_labels, declared_users
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners.automatic import (
     Decision,
+    RuleAlgorithm,
     Situation,
-    Way,
     decide,
     location_share,
     record_cuts,
     regret_share,
 )
+from quorate.learners.concepts.base import Concept, ConceptClass
+from quorate.learners.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.learners.cut_off_medians import choose_by_median
 from quorate.learners.scores import (
     AnyMistake,
@@ -61,8 +62,6 @@ from quorate.mechanisms.search.rough_records import (
     RoughRecords,
     rough_records_budget,
 )
-from quorate.users.crowd import declared_users
-from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["CONSTANTS", "HeldRecords", "RuleLearner"]
 
@@ -72,9 +71,9 @@ CONSTANTS = ("calibrated", "published")
 
 @dataclass
 class HeldRecords:
-    """What is known about the records per user: stated, released, or nothing.
+    """What is known about the number of records per user: stated, released, or unknown.
 
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> account = Account.open(epsilon=1.0)
     >>> data = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
     >>> people, held = People(data, Relation.REPLACE), HeldRecords(account)
@@ -93,7 +92,7 @@ class HeldRecords:
         return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
 
     def buy(self, people: People, cuts: tuple[int, ...]) -> None:
-        """Spend a little on the range of records that holds the median user."""
+        """Spend a small part on the range that contains the median number of records."""
         relation = self.account.relation
         n_users = people.n_users if relation is Relation.REPLACE else 0
         rough = RoughRecords(
@@ -104,7 +103,7 @@ class HeldRecords:
         self.known = rough.release(people, account=self.account)
 
     def typical(self, people: People) -> int:
-        """Return the number of records an algorithm is tuned to, stated or released."""
+        """Return the typical number of records, stated or released."""
         if self.known is None:
             self.buy(people, RECORD_LADDER[1:13])
         return max(1, self.known.lower if self.known is not None else 1)
@@ -161,12 +160,16 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             self._check_pieces(concepts, declared)
 
     def _check_way(self, concepts: ConceptClass, asked: str | Score) -> None:
-        if asked == Way.MORE_THAN.value and self.error_level is None:
+        if asked == RuleAlgorithm.MORE_THAN.value and self.error_level is None:
             raise ParameterError(
                 "Expected error_level= for 'more_than': the t that separates best depends on the "
                 "error of the best concept. State it, or use 'crossing'."
             )
-        cut_offs_only = (Way.MEDIAN.value, Way.SLACK_MEDIAN.value, Way.TWO_STAGES.value)
+        cut_offs_only = (
+            RuleAlgorithm.MEDIAN.value,
+            RuleAlgorithm.SLACK_MEDIAN.value,
+            RuleAlgorithm.TWO_STAGES.value,
+        )
         if asked in cut_offs_only and not isinstance(concepts, Thresholds):
             raise ParameterError(
                 f"Expected Thresholds for the median of cut-offs, got {type(concepts).__name__}. "
@@ -174,7 +177,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
         if isinstance(asked, Score):
             by_user(asked).check_class(concepts, walked=is_walked(concepts))
-        by_theorem = asked in ("auto", Way.ESTIMATED_LEVEL.value) and self.constants == "published"
+        by_theorem = (
+            asked in ("auto", RuleAlgorithm.ESTIMATED_LEVEL.value) and self.constants == "published"
+        )
         if by_theorem and not is_walked(concepts):
             Surrogate(target=concepts).check_class(concepts, walked=False)
         if not _is_pairwise(asked):
@@ -195,7 +200,11 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
 
     def _learn(
-        self, concepts: ConceptClass, people: People, asked: str | Way | Score, account: Account
+        self,
+        concepts: ConceptClass,
+        people: People,
+        asked: str | RuleAlgorithm | Score,
+        account: Account,
     ) -> None:
         """Choose a concept and set all fitted attributes."""
         held = HeldRecords.stated(self.records, account)
@@ -206,14 +215,14 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             "published": self.constants == "published",
         }
         if isinstance(asked, Score):
-            score, reason = asked.name, "this score was asked for"
+            score, reason = asked.name, "it was requested"
             error = score_error(by_user(asked), concepts, epsilon=account.left, **public)
             index = self._by_given_score(concepts, people, situation, by_user(asked), account)
         else:
             decision = self._decide(situation, people, asked, held)
-            score, reason = decision.way.value, decision.reason
-            error = self._error(decision.way, concepts, people, situation, held, public)
-            index = self._choose(decision.way, concepts, people, situation, held)
+            score, reason = decision.algorithm.value, decision.reason
+            error = self._error(decision.algorithm, concepts, people, situation, held, public)
+            index = self._choose(decision.algorithm, concepts, people, situation, held)
         self._release(concepts, index, held, score=score, reason=reason, error=error)
 
     def _release(
@@ -237,7 +246,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     def _error(
         self,
-        way: Way,
+        algorithm: RuleAlgorithm,
         concepts: ConceptClass,
         people: People,
         situation: Situation,
@@ -245,13 +254,13 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         public: dict[str, Any],
     ) -> ChoiceError:
         """Return the error bound of the next choice, after the releases that come before it."""
-        if way is Way.CLIPPED_PAIRWISE:
+        if algorithm is RuleAlgorithm.CLIPPED_PAIRWISE:
             score = ClippedPairwise(tau=published_clip(held.typical(people), self.excess))
             return score_error(score, concepts, epsilon=held.account.left, **public)
-        if way is Way.ESTIMATED_LEVEL:
+        if algorithm is RuleAlgorithm.ESTIMATED_LEVEL:
             held.typical(people)
-        share = location_share(situation) if way is Way.TWO_STAGES else Fraction(0)
-        return rule_error(way, concepts, epsilon=held.account.left, location=share, **public)
+        share = location_share(situation) if algorithm is RuleAlgorithm.TWO_STAGES else Fraction(0)
+        return rule_error(algorithm, concepts, epsilon=held.account.left, location=share, **public)
 
     def _situation(self, concepts: ConceptClass, people: People) -> Situation:
         return Situation(
@@ -265,13 +274,13 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         )
 
     def _decide(
-        self, situation: Situation, people: People, asked: str | Way, held: HeldRecords
+        self, situation: Situation, people: People, asked: str | RuleAlgorithm, held: HeldRecords
     ) -> Decision:
         if asked != "auto":
-            return Decision(Way(asked), "this algorithm was asked for")
+            return Decision(RuleAlgorithm(asked), "it was requested")
         if self.constants == "published":
             return Decision(
-                Way.ESTIMATED_LEVEL, "constants='published': the learner of Theorem 4.6"
+                RuleAlgorithm.ESTIMATED_LEVEL, "constants='published': the learner of Theorem 4.6"
             )
         cuts = record_cuts(situation)
         if cuts and held.known is None:
@@ -306,31 +315,31 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     def _choose(
         self,
-        way: Way,
+        algorithm: RuleAlgorithm,
         concepts: ConceptClass,
         people: People,
         situation: Situation,
         held: HeldRecords,
     ) -> int:
         account = held.account
-        match way:
-            case Way.MISTAKES:
+        match algorithm:
+            case RuleAlgorithm.MISTAKES:
                 return self._by_score(concepts, people, Mistakes(records=1), account)
-            case Way.ANY_MISTAKE:
+            case RuleAlgorithm.ANY_MISTAKE:
                 return self._by_score(concepts, people, AnyMistake(), account)
-            case Way.MORE_THAN:
+            case RuleAlgorithm.MORE_THAN:
                 level = 0.0 if self.error_level is None else self.error_level
                 score = MoreThan.separating(error_level=level, excess=self.excess)
                 return self._by_score(concepts, people, score, account)
-            case Way.KOLMOGOROV_SMIRNOV:
+            case RuleAlgorithm.KOLMOGOROV_SMIRNOV:
                 return self._by_score(concepts, people, KolmogorovSmirnov(), account)
-            case Way.OWN_BEST:
+            case RuleAlgorithm.OWN_BEST:
                 return self._by_score(concepts, people, OwnBest(), account)
-            case Way.CAPPED_REGRET:
+            case RuleAlgorithm.CAPPED_REGRET:
                 return self._by_score(concepts, people, CappedRegret(), account)
-            case Way.REGRET:
+            case RuleAlgorithm.REGRET:
                 return self._by_score(concepts, people, CappedRegret(share=Fraction(1)), account)
-            case Way.TWO_STAGES:
+            case RuleAlgorithm.TWO_STAGES:
                 return choose_in_two_stages(
                     cast("Thresholds", concepts),
                     people,
@@ -338,15 +347,15 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     share=location_share(situation),
                     score=CappedRegret(share=regret_share(situation)),
                 )
-            case Way.CROSSING:
+            case RuleAlgorithm.CROSSING:
                 return choose_by_crossing(concepts, people, Crossing(), account=account)
-            case Way.DUELS:
+            case RuleAlgorithm.DUELS:
                 return self._by_duels(concepts, people, situation, Duels(), account)
-            case Way.CLIPPED_PAIRWISE:
+            case RuleAlgorithm.CLIPPED_PAIRWISE:
                 m = held.typical(people)
                 pairwise = ClippedPairwise(tau=published_clip(m, self.excess))
                 return self._by_duels(concepts, people, situation, pairwise, account)
-            case Way.ESTIMATED_LEVEL:
+            case RuleAlgorithm.ESTIMATED_LEVEL:
                 return choose_by_estimated_level(
                     concepts,
                     people,
@@ -356,15 +365,15 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     account=account,
                     random_state=self.random_state,
                 )
-            case Way.MEDIAN | Way.SLACK_MEDIAN:
+            case RuleAlgorithm.MEDIAN | RuleAlgorithm.SLACK_MEDIAN:
                 return choose_by_median(
                     cast("Thresholds", concepts),
                     people,
                     account=account,
-                    slack=way is Way.SLACK_MEDIAN,
+                    slack=algorithm is RuleAlgorithm.SLACK_MEDIAN,
                 )
             case _:
-                assert_never(way)
+                assert_never(algorithm)
 
     def _by_duels(
         self,
@@ -392,5 +401,5 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
 
 def _is_pairwise(asked: str | Score) -> bool:
-    names = (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value)
+    names = (RuleAlgorithm.DUELS.value, RuleAlgorithm.CLIPPED_PAIRWISE.value)
     return asked in names or isinstance(asked, Duels | ClippedPairwise)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quorate.accounting.ledger import Ledger
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.learners.automatic import Way
+from quorate.learners.automatic import RuleAlgorithm
 from quorate.learners.base import RuleLearner
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.scores.base import Score
-from quorate.public_randomness import RandomState
+from quorate.ledger.ledger import Ledger
 
 __all__ = ["ConceptLearner"]
 
-_WAYS = tuple(way.value for way in Way)
+_ALGORITHMS = tuple(algorithm.value for algorithm in RuleAlgorithm)
 
 
 class ConceptLearner(RuleLearner):
@@ -25,11 +25,11 @@ class ConceptLearner(RuleLearner):
     Each user's records give one bounded score for every rule. The scores are summed over users into
     a loss for each rule, and one rule is chosen privately by its loss. More records make the scores
     of a user more accurate at no extra cost: at a fixed number of users the error falls with the
-    records per user. Group privacy and one record per user cannot do that.
+    records per user. Group privacy and using one record per user do not have this property.
 
     Learning
     --------
-    concept class : any :class:`~quorate.concepts.ConceptClass`
+    concept class : any :class:`~quorate.learners.concepts.ConceptClass`
     setting : agnostic or realizable; proper (improper with a ``Surrogate`` score); users i.i.d.,
         records of one user i.i.d.; privacy needs none of this
     users needed : of order :math:`\ln|H| / \varepsilon` whatever the records, plus
@@ -66,29 +66,29 @@ class ConceptLearner(RuleLearner):
         A :class:`~quorate.learners.scores.Score`, or "capped_regret", "regret", "duels",
         "own_best", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "mistakes",
         "clipped_pairwise", "estimated_level", "median", "slack_median" or "two_stages"
-        (:class:`~quorate.learners.automatic.Way`). How users' mistakes become a loss. ``"auto"``
-        decides from public numbers (:mod:`quorate.learners.automatic`) and says why
-        in ``algorithm_``.
+        (:class:`~quorate.learners.automatic.RuleAlgorithm`).
+        How users' mistakes become a loss. ``"auto"`` decides from public numbers
+        (:mod:`quorate.learners.automatic`) and says why in ``algorithm_``.
     records : int or "auto", default="auto"
         How many records a user typically holds: a public number, or a rough private estimate that
-        is paid for, where the decision needs one.
+        costs budget, if the decision needs one.
     error_level : float, optional
         The error of the best rule, if it is known publicly; 0 means realizable.
     alike : bool, default=False
-        Whether users are alike, that is, whether their records come from one distribution. It opens
-        ways that are better for such users and worse for users who differ: "own_best" along a line,
-        "duels" and "crossing" elsewhere. Privacy does not depend on it.
+        Whether users are alike, that is, whether their records come from one distribution. This
+        allows algorithms that are better for such users and worse for users who differ: "own_best"
+        for ordered classes, "duels" and "crossing" for others. Privacy does not depend on it.
     excess : float, default=0.05
-        Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
+        Excess error that "more than t" should detect; the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
         ``"published"`` with ``algorithm="auto"`` is the learner of Theorem 4.6 of [2]_ as printed.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
-        otherwise; records with another label are dropped. ``predict`` answers with these labels,
-        while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
-        places already: name the labels with ``UserData.from_arrays(classes=...)``.
+        otherwise; records with another label are dropped. ``predict`` returns these labels;
+        ``concept_`` uses 0 and 1 instead. For a ``UserData`` pass the labels to
+        ``UserData.from_arrays(classes=...)`` instead.
     delta : 0.0
-        The learner is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` is public and decides which records are kept under a cap.
 
@@ -101,7 +101,7 @@ class ConceptLearner(RuleLearner):
     algorithm_ : Route
         Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
-        What is known about the records of a user: stated, bought, or nothing.
+        What is known about the records of a user: stated, estimated privately, or nothing.
     classes_ : array of shape (2,)
     error_ : ChoiceError
         How much worse than the best rule the chosen one may be, by the score of the algorithm.
@@ -117,7 +117,7 @@ class ConceptLearner(RuleLearner):
     Examples
     --------
     >>> import numpy as np
-    >>> from quorate.concepts import Thresholds
+    >>> from quorate.learners.concepts import Thresholds
     >>> ages = np.tile([20, 30, 40, 50, 60, 70], 100)
     >>> learner = ConceptLearner(Thresholds(0, 120, name="age"), epsilon=1.0)
     >>> learner = learner.fit(ages.reshape(-1, 1), ages >= 45, users=np.arange(600) // 6)
@@ -165,11 +165,11 @@ class ConceptLearner(RuleLearner):
         if not isinstance(self.concepts, ConceptClass):
             raise ParameterError(
                 f"Expected concepts to be a ConceptClass, got {type(self.concepts).__name__}. See "
-                "quorate.concepts."
+                "quorate.learners.concepts."
             )
-        if not isinstance(self.algorithm, Score) and self.algorithm not in ("auto", *_WAYS):
+        if not isinstance(self.algorithm, Score) and self.algorithm not in ("auto", *_ALGORITHMS):
             raise ParameterError(
-                f"Expected algorithm to be a Score or one of {('auto', *_WAYS)}, got "
+                f"Expected algorithm to be a Score or one of {('auto', *_ALGORITHMS)}, got "
                 f"algorithm={self.algorithm!r}."
             )
         self._validate_common()

@@ -15,25 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
 from quorate._validate import float_down
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import cut_by_draws, disjoint_groups
-from quorate.accounting.ledger import Ledger
-from quorate.concepts.base import Concept, ConceptClass, labelled_records
+from quorate.core.account.account import Account
+from quorate.core.account.parts import cut_by_draws, disjoint_groups
+from quorate.core.bounds.grid import Bound, Interval
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.data.tables import check_classes, check_columns, check_labels, declared_users
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.grid import Bound, Interval
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import Concept, ConceptClass, labelled_records
 from quorate.learners.occam import concise_rounds
 from quorate.learners.scores import Mistakes
 from quorate.learners.selection import choose_by_score
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import ChoiceError
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
-from quorate.public_randomness import RandomState
-from quorate.users import UserData
-from quorate.users.crowd import declared_users
-from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["ConciseLearner"]
 
@@ -42,8 +41,8 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Try ever larger classes of rules on ever more users, and stop at the first rule that fits.
 
     A rule with a short description is in a small class, and few users suffice to search a small
-    class. The length need not be known in advance. Each round uses new users: some choose a rule of
-    the next class, others test it.
+    class. The length of the best rule need not be known in advance. Each round uses new users: some
+    choose a rule of the next class, others test it.
 
     Learning
     --------
@@ -61,8 +60,8 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     public : all parameters, the classes, the number of users
     numerics : exact
     proof : Blocks of users are cut by public ids and a seed, so a user takes part in one choice or
-        in one test, each of which is :math:`\varepsilon`-DP; whether later blocks are asked at all
-        follows from released answers. Released are ``concept_``, ``round_`` and ``accepted_``.
+        in one test, each of which is :math:`\varepsilon`-DP; whether later blocks are used follows
+        from released answers. Released are ``concept_``, ``round_`` and ``accepted_``.
 
     Complexity
     ----------
@@ -71,16 +70,16 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     Parameters
     ----------
     classes_of_rules : sequence of ConceptClass
-        Of increasing size, over the same features.
+        Classes of increasing size, over the same features.
     epsilon : float, default=1.0
     error : float, default=0.1
         Error that an accepted rule may have.
     failure : float, default=0.05
-        Chance of a wrong end that is allowed.
+        Allowed probability of failure.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first; records with another label are dropped.
     delta : 0.0
-        The learner is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere; ``relation`` must be ``Relation.REPLACE``.
 
@@ -105,7 +104,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from quorate.concepts import Thresholds, Intervals
+    >>> from quorate.learners.concepts import Thresholds, Intervals
     >>> ages = np.random.default_rng(0).integers(0, 16, size=20_000)
     >>> learner = ConciseLearner([Thresholds(0, 15), Intervals(16)], epsilon=2.0, error=0.2)
     >>> learner = learner.fit(ages.reshape(-1, 1), ages >= 9, users=range(20_000))
@@ -147,7 +146,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return sum(map(sum, self._rounds()))
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if so many users are too few."""
+        """Raise an error if there are too few users."""
         if n_users < (needed := self.users_needed()):
             raise NotEnoughUsersError(
                 f"Expected at least {needed} users for {len(self.classes_of_rules)} classes at "

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.core.bounds.grid import Ball, Bound, Box, Interval
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Bound, Box, Interval
 
 __all__ = ["MAX_CANDIDATES", "ball_cover", "box_cover", "cover_of", "published_radius"]
 
-MAX_CANDIDATES = 1_000_000
+MAX_CANDIDATES = 1_000_000  # machine: time and memory
 """Larger covers are refused."""
 
 
@@ -56,8 +56,8 @@ def box_cover(lower: ArrayLike, upper: ArrayLike, *, radius: float) -> NDArray[n
 def ball_cover(centre: ArrayLike, size: float, *, radius: float) -> NDArray[np.float64]:
     """Return points of a ball of L2 radius ``size``, one within ``radius`` of each of its points.
 
-    The cells of :func:`box_cover` that meet the ball. A middle that lies outside is moved to the
-    nearest point of the ball, which is nearer to all points of the ball than the middle was.
+    The cells of :func:`box_cover` that meet the ball. A centre outside of the ball is moved to the
+    nearest point of the ball, which is closer to all points of the ball.
 
     >>> ball_cover([0.0, 0.0], 1.0, radius=0.5).shape
     (9, 2)

@@ -1,8 +1,8 @@
 """Medians of users' own cut-offs, and of their records: one interval a user along a line.
 
-A user is content with every place of an interval: from the first to the last cut-off that is best
-on their own records, or from a quarter to three quarters of these records. What is released is a
-place that few intervals lie entirely on one side of.
+A user accepts every place of an interval: from the first to the last cut-off that is best on their
+own records, or from a quarter to three quarters of these records. The released place has few
+intervals entirely on one side of it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
-from quorate.concepts.base import ConceptClass
-from quorate.concepts.mistake_events import MistakeEvents
-from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import Heights, Walk
-from quorate.guarantees import Relation
+from quorate.core.users import UserData
+from quorate.core.users.grouping import group_by_user
+from quorate.learners.concepts.base import ConceptClass
+from quorate.learners.concepts.mistake_events import MistakeEvents
+from quorate.learners.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.learners.scores.base import Along, MistakeLine
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest, Selection
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
-from quorate.users import UserData
-from quorate.users.grouping import group_by_user
 
 __all__ = [
     "DIRECTION_SHARE",
@@ -51,12 +51,12 @@ def choose_by_median(
 
     Each user contributes one interval: from their first to their last cut-off with the fewest
     mistakes on their own records. The loss of a cut-off is the larger of the numbers of intervals
-    entirely to its left and to its right. Taking the whole interval in place of one point of it
-    keeps the median unbiased when records are few; a user without records abstains.
+    entirely to its left and to its right. Using the whole interval instead of one of its points
+    keeps the median unbiased if records are few. A user without records has no influence.
 
-    ``slack`` is for the fewest users, who must agree nearly all of them: each is content with
-    sqrt(m) / 4 mistakes more than the fewest on m records (from 16 on), what noise in labels makes
-    of your own best cut-off; and permute-and-flip chooses, which never errs more.
+    ``slack`` is for very few users, nearly all of whom must agree. It accepts cut-offs with up to
+    sqrt(m) / 4 more mistakes than a user's fewest on m records (from 16 on), which is the effect of
+    label noise; and it chooses by permute-and-flip, which is never less accurate.
     """
     if concepts.direction is Direction.EITHER:
         return _median_either_way(concepts, people, account=account, slack=slack)
@@ -67,7 +67,7 @@ def choose_by_median(
 def median_between(
     walk: Walk, ends: _Hulls | Middles, *, account: Account, flip: bool = False
 ) -> int:
-    """Release a place of the line that few users' intervals are entirely on a side of."""
+    """Release a cut-off such that few users' intervals are entirely on one side of it."""
     intervals = walk.each(ends)
     median = median_of(ends.size, epsilon=account.left, relation=account.relation, flip=flip)
     return ends.size // 2 + median.release_between(
@@ -76,7 +76,7 @@ def median_between(
 
 
 def shifted(first: NDArray[np.uint64], last: NDArray[np.uint64], middle: int) -> NDArray[np.int64]:
-    """Return intervals, one a row, numbered from the middle: 64 bits with a sign hold them."""
+    """Return intervals, one per row, numbered from the middle so that they fit into int64."""
     return (np.stack([first, last], axis=1) - np.uint64(middle)).view(np.int64)
 
 
@@ -105,7 +105,7 @@ def _median_either_way(
 
 @dataclass(frozen=True)
 class _Ends:
-    """One interval of each user along a line of so many places."""
+    """One interval of each user along a line of this many places."""
 
     size: int
 
@@ -133,7 +133,7 @@ def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Middles(_Ends):
-    """From a quarter to three quarters of each user's records, as cut-offs just above them."""
+    """Each user's interval from the first to the third quartile of their records, as cut-offs."""
 
     def __call__(self, line: MistakeLine) -> NDArray[np.int64]:
         """Return where each user's interval begins and ends."""
@@ -168,7 +168,7 @@ class _Directions:
 def median_of(
     size: int, *, epsilon: Fraction, relation: Relation, flip: bool = False
 ) -> PrivateQuantile:
-    """Return the median of places of {0, ..., size - 1}, numbered from the middle.
+    """Return the median of positions in {0, ..., size - 1}, numbered from the middle.
 
     >>> median_of(11, epsilon=Fraction(1), relation=Relation.REPLACE).domain
     (-5, 5)

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def agnostic_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
-    """Return records after which all errors are within ``alpha`` of their means (Lemma 3.1).
+    """Return the records needed for all errors to be within ``alpha`` of their means (Lemma 3.1).
 
     >>> agnostic_records(vc_dimension=1, alpha=0.1, beta=0.05)
     522731
@@ -31,7 +31,7 @@ def agnostic_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
 
 
 def realizable_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
-    """Return records after which no two concepts that differ by ``alpha`` look alike (Lemma 3.2).
+    """Return how many records distinguish concepts that differ by ``alpha`` (Lemma 3.2).
 
     "Look alike" means an observed disagreement of at most ``alpha / 2``.
 
@@ -57,7 +57,7 @@ def relative_deviation(*, labelings: float, n: int, gamma: float, xi: float) -> 
 
 
 def agnostic_users(*, vc_dimension: int, records: int, alpha: float, beta: float) -> int:
-    """Return users after which all counts "more than t mistakes" are within ``alpha`` (Lemma 4.3).
+    """Return the users needed to know all counts "more than t mistakes" (Lemma 4.3).
 
     ``alpha`` is a share of users, for any t.
 
@@ -72,9 +72,10 @@ def agnostic_users(*, vc_dimension: int, records: int, alpha: float, beta: float
 
 
 def realizable_users(*, vc_dimension: int, records: int, alpha: float, beta: float) -> int:
-    """Return users after which no two concepts that differ for ``alpha`` users look alike.
+    """Return how many users distinguish concepts that differ for a share ``alpha`` of users.
 
-    Lemma 4.4: "look alike" means that at most ``alpha / 2`` of the users tell them apart.
+    Lemma 4.4: "look alike" means that the records of at most ``alpha / 2`` of the users distinguish
+    them.
 
     >>> realizable_users(vc_dimension=1, records=16, alpha=0.1, beta=0.05)
     25377

@@ -15,26 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Bound
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.public_choices import in_own_order
+from quorate.data.tables import declared_columns
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
 from quorate.learners.base import HeldRecords
 from quorate.learners.covers import cover_of
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.mechanisms.search.rough_records import RecordRange
-from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
-from quorate.users import UserData
-from quorate.users.crowd import call_quietly, declared_columns
-from quorate.users.public_choices import in_own_order
 
 __all__ = ["LossSelector", "decide_selection", "sums_from"]
 
@@ -52,15 +53,15 @@ _RECORD_CUTS = (16, 64, 256, 1024, 4096)
 _MANY_RECORDS = RecordRange.exactly(_ENOUGH_RECORDS)
 
 # Votes follow what most people prefer, however many vote; sums of losses follow the mean. Sums err
-# less for people who differ from so many users x epsilon on: at least, and per unit of ln(K). (With
-# 17 guesses at skewed people who hold 32 records from 200 to 400 users on.)
+# less for people who differ from this many users x epsilon on: at least, and per unit of ln(K).
+# (With 17 guesses at skewed people who hold 32 records from 200 to 400 users on.)
 _MANY_USERS, _USERS_PER_LOG_SIZE = 250.0, 40.0
 
 _CAVEAT = "The loss was called with the records of all users at once (vectorized=True)."
 
 
 def sums_from(candidates: int) -> float:
-    """Return the users x epsilon from which losses are summed when users may differ.
+    """Return the least users x epsilon for which losses are summed, if users may differ.
 
     >>> sums_from(10)
     250.0
@@ -76,7 +77,7 @@ def decide_selection(
     n_users: int | None,
     alike: bool = False,
 ) -> Route:
-    """Return how ``"auto"`` chooses, from what is known; the planner asks the same.
+    """Return how ``"auto"`` chooses, from public numbers; the planner uses it too.
 
     ``n_users`` is None where it is private.
 
@@ -132,8 +133,8 @@ class LossSelector(UserEstimator):
     proof : A user's mean losses are clipped to ``bounds`` and rounded to 2^20 steps. Their sums
         have sensitivity 2^20 steps, the clipped differences the one proved in
         :class:`~quorate.learners.scores.ClippedDifference`; costs of the releases add up. Released
-        are ``index_``, ``records_`` and functions of them. The duty of ``loss``: the value of a
-        record depends on that record alone.
+        are ``index_``, ``records_`` and functions of them. ``loss`` must compute the value of a
+        record from that record alone.
 
     Complexity
     ----------
@@ -143,34 +144,34 @@ class LossSelector(UserEstimator):
     ----------
     epsilon : float, default=1.0
     bounds : float, pair or Interval, default=(0.0, 1.0)
-        Smallest and largest loss; what lies outside is clipped. Public.
+        Smallest and largest loss; values outside are clipped. Public.
     candidates : sequence or Bound, optional
-        What to choose from: a list, or a :class:`~quorate.grid.Ball`, Box or Interval of
-        parameters, from which a cover is made. Without it, the columns of ``X`` are the losses.
+        The candidates: a list, or a :class:`~quorate.core.bounds.grid.Ball`, Box or Interval
+        of parameters, from which a cover is made. Without it, the columns of ``X`` are the losses.
     cover : float, optional
         The largest L2 distance of a parameter from its nearest candidate, for a ball or a box.
     loss : callable, optional
         ``loss(candidate, X, y)`` returns one loss for each record of one user; a user for whom it
-        fails has the smallest loss of all candidates.
+        fails gets the smallest loss for all candidates.
     vectorized : bool, default=False
-        Call ``loss`` with the records of all users at once: much quicker, and right only if it
-        treats every record on its own, to the last bit. The guarantee is then ``idealized`` and
-        says so.
+        Call ``loss`` with the records of all users at once: much faster, but only private if it
+        treats every record independently, to the last bit. The guarantee is then labelled
+        ``idealized``.
     algorithm : {"auto", "reference", "exponential", "duels", "published"}, default="auto"
         ``"auto"``: if users are ``alike`` or few and hold 16 records or more, duels for up to 4096
-        candidates and a reference for more; else the exponential mechanism on the losses. Duels and
-        the reference follow the typical user rather than the mean where users disagree among
-        themselves. ``"published"`` is Algorithm 5 of [1]_.
+        candidates and a reference for more; else the exponential mechanism on the losses. If users
+        disagree, duels and the reference follow the typical user and not the mean. ``"published"``
+        is Algorithm 5 of [1]_.
     records : int or "auto", default="auto"
-        How many records a user's mean is over: a public number, or a rough private estimate that is
-        paid for. State it when ``X`` holds one row of means per user.
+        Number of records in each user's mean: a public number, or a rough private estimate, which
+        costs budget. State it when ``X`` holds one row of means per user.
     alike : bool, default=False
-        Whether users are alike, that is, whether their records come from one distribution. It opens
-        the ways that need few users and follow what most of them prefer.
+        Whether users are alike, that is, whether their records come from one distribution. This
+        allows algorithms that need few users and follow the majority of them.
     failure : float, default=0.1
-        Probability of failure that ``"published"`` aims at.
+        Desired probability of failure of ``"published"``.
     delta : 0.0
-        The learner is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere.
 
@@ -321,7 +322,7 @@ class LossSelector(UserEstimator):
             )
 
     def _check_candidates(self, X: Any) -> None:
-        """Refuse duels among too many candidates, as far as ``X`` tells how many there are."""
+        """Refuse duels among too many candidates, if ``X`` shows their number."""
         if self.algorithm != "duels":
             return
         if self._listed is not None:
@@ -336,7 +337,7 @@ class LossSelector(UserEstimator):
         if self.algorithm in ("reference", "published") and held.known is None:
             held.buy(people, _RECORD_CUTS)
         if self.algorithm != "auto":
-            return Route(name=self.algorithm, reason="this algorithm was asked for")
+            return Route(name=self.algorithm, reason="it was requested")
         decide = partial(
             decide_selection,
             candidates=self._n_candidates(people),

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.data.tables import check_classes, check_columns, check_labels
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners.base import HeldRecords
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.smallest_error_search import MinErrorSearch
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
-from quorate.public_randomness import RandomState
-from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["PrivateMinError"]
 
@@ -24,12 +24,12 @@ __all__ = ["PrivateMinError"]
 class PrivateMinError(UserEstimator):
     r"""Estimate the smallest error that any rule of a class can reach.
 
-    Use it to find out whether a class is worth learning, and which ``error_level`` to state, before
-    the rest of the budget is spent on a rule.
+    Use it before you spend the rest of the budget on a rule: it shows whether a class is worth
+    learning, and which ``error_level`` to state.
 
     Learning
     --------
-    concept class : any :class:`~quorate.concepts.ConceptClass`
+    concept class : any :class:`~quorate.learners.concepts.ConceptClass`
     setting : agnostic; users i.i.d., records of one user i.i.d.
     users needed : ``MinErrorSearch(...).users_needed(...)``, of order
         :math:`\ln(1/\beta)/(\varepsilon\sqrt{m}\alpha) + \ln|C|/(m\alpha^2)` (Lemma 4.5)
@@ -56,17 +56,17 @@ class PrivateMinError(UserEstimator):
     concepts : ConceptClass
     epsilon : float, default=1.0
     excess : float, default=0.05
-        Accuracy that is aimed at, the paper's alpha.
+        Desired accuracy, the paper's alpha.
     records : int or "auto", default="auto"
-        Records a user holds, which the exact tails need; users with more are cut to it. ``"auto"``
-        spends some budget on a rough private estimate.
+        Records per user, from which exact tails are computed; further records of a user are
+        dropped. ``"auto"`` spends some budget on a rough private estimate.
     constants : {"calibrated", "published"}, default="calibrated"
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
-        otherwise; records with another label are dropped. In a ``UserData`` the targets are places
-        (0 and 1) already: name the labels with ``UserData.from_arrays(classes=...)``.
+        otherwise; records with another label are dropped. For a ``UserData`` pass the labels to
+        ``UserData.from_arrays(classes=...)`` instead.
     delta : 0.0
-        The learner is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere.
 
@@ -87,7 +87,7 @@ class PrivateMinError(UserEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from quorate.concepts import Thresholds
+    >>> from quorate.learners.concepts import Thresholds
     >>> x = np.tile(np.arange(10), 200)
     >>> search = PrivateMinError(Thresholds(0, 9), epsilon=4.0, records=10)
     >>> search = search.fit(x.reshape(-1, 1), x >= 4, users=np.arange(2000) // 10)
@@ -134,7 +134,7 @@ class PrivateMinError(UserEstimator):
         if not isinstance(self.concepts, ConceptClass):
             raise ParameterError(
                 f"Expected concepts to be a ConceptClass, got {type(self.concepts).__name__}. See "
-                "quorate.concepts."
+                "quorate.learners.concepts."
             )
         _validate.probability(excess=self.excess)
         _validate.one_of(("calibrated", "published"), constants=self.constants)

@@ -1,4 +1,4 @@
-r"""Private versions of Occam's razor: how many users choose well among so many rules (Section 3).
+r"""Private versions of Occam's razor: how many users choose well among this many rules (Section 3).
 
 The cardinality version bounds the error by the number of rules; where some rule makes no mistakes
 the dependence on the error improves from :math:`1/\alpha^2` to :math:`1/\alpha`. The compression
@@ -22,12 +22,12 @@ __all__ = ["agnostic_occam_users", "concise_rounds", "realizable_occam_users"]
 def agnostic_occam_users(
     *, log_size: float, alpha: float, beta: float, epsilon: float = math.inf
 ) -> int:
-    r"""Return users of one record after which the exponential mechanism is within ``alpha``.
+    r"""Return how many users, one record each, the exponential mechanism needs for ``alpha``.
 
     Theorem 3.4 of [1]_ with its constants: with :math:`\rho = \alpha/3` all errors are within
     :math:`\rho` of their means except with probability :math:`2|H|e^{-2n\alpha^2/9}`, and the
-    choice loses :math:`\rho` more except with :math:`|H| e^{-\varepsilon n\alpha/6}`. Both are at
-    most their share of ``beta`` for :math:`n \ge (\ln|H| + \ln(3/\beta))\max(9/(2\alpha^2),
+    choice is worse by at most :math:`\rho` except with :math:`|H| e^{-\varepsilon n\alpha/6}`. Both
+    are at most their share of ``beta`` for :math:`n \ge (\ln|H| + \ln(3/\beta))\max(9/(2\alpha^2),
     6/(\varepsilon\alpha))`. Without ``epsilon`` this is the classical bound.
 
     >>> agnostic_occam_users(log_size=math.log(1000), alpha=0.1, beta=0.05, epsilon=1.0)
@@ -41,14 +41,14 @@ def agnostic_occam_users(
 def realizable_occam_users(
     *, log_size: float, alpha: float, beta: float, epsilon: float = math.inf
 ) -> int:
-    r"""Return users of one record after which a choice is off by at most ``alpha``, if a rule fits.
+    r"""Return how many users with one record a choice needs to be within ``alpha``, if a rule fits.
 
-    A rule of error :math:`\alpha` or more shows less than :math:`\alpha/2` with probability at most
-    :math:`e^{-n\alpha/8}` (Chernoff), and the exponential mechanism takes one that shows
-    :math:`\alpha/2` or more, where another shows none, with probability at most
-    :math:`e^{-\varepsilon n\alpha/4}`. Over all rules both are at most ``beta / 2`` for
-    :math:`n \ge (\ln|H| + \ln(2/\beta))\max(8/\alpha, 4/(\varepsilon\alpha))`: the
-    :math:`1/\alpha` of the remark after Theorem 3.4 of [1]_.
+    A rule of error :math:`\alpha` or more has an observed error below :math:`\alpha/2` with
+    probability at most :math:`e^{-n\alpha/8}` (Chernoff), and the exponential mechanism chooses one
+    with observed error :math:`\alpha/2` or more, if another has none, with probability at most
+    :math:`e^{-\varepsilon n\alpha/4}`. Over all rules both are at most ``beta / 2`` for :math:`n
+    \ge (\ln|H| + \ln(2/\beta))\max(8/\alpha, 4/(\varepsilon\alpha))`: the :math:`1/\alpha` of the
+    remark after Theorem 3.4 of [1]_.
 
     >>> realizable_occam_users(log_size=math.log(1000), alpha=0.1, beta=0.05, epsilon=1.0)
     848
@@ -60,12 +60,12 @@ def realizable_occam_users(
 def concise_rounds(
     *, log_sizes: list[float], alpha: float, beta: float, epsilon: float
 ) -> list[tuple[int, int]]:
-    r"""Return, for each of ever larger classes, how many users choose a rule and how many test it.
+    r"""Return, for each class in turn, how many users choose a rule and how many test it.
 
-    Round j may fail with probability :math:`\beta/2^{j+1}`: half of it that the choice misses error
-    :math:`\alpha/2` although a rule of the class fits, half that the test of the chosen rule is
-    wrong. The test compares a noisy error of s users with :math:`3\alpha/4`; the error shown is
-    within :math:`\alpha/8` by Hoeffding and the noise within :math:`\alpha/8` by its tail.
+    Round j may fail with probability :math:`\beta/2^{j+1}`: half of this is for a choice that does
+    not reach error :math:`\alpha/2` although a rule of the class fits, half for a wrong test of the
+    chosen rule. The test compares a noisy error of s users with :math:`3\alpha/4`; the observed
+    error is within :math:`\alpha/8` by Hoeffding and the noise within :math:`\alpha/8` by its tail.
 
     >>> concise_rounds(log_sizes=[math.log(10), math.log(10**6)], alpha=0.2, beta=0.1, epsilon=1.0)
     [(535, 4061), (1512, 4615)]

@@ -14,15 +14,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
-from quorate.concepts.base import Concept, Constant, feature_names
-from quorate.concepts.boolean.parities import Parity
-from quorate.concepts.linear_equations import pack_bits, solve
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.data.tables import check_classes, check_labels, declared_columns, declared_users
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import Concept, Constant, feature_names
+from quorate.learners.concepts.boolean.parities import Parity
 from quorate.learners.parity_plan import (
     INPUTS,
     ParityPlan,
@@ -30,14 +31,12 @@ from quorate.learners.parity_plan import (
     published_plan,
     uniform_plan,
 )
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import ChooseKey
+from quorate.mechanisms.linear_equations import pack_bits, solve
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
-from quorate.public_randomness import RandomState
-from quorate.users import UserData
-from quorate.users.crowd import declared_columns, declared_users
-from quorate.users.tables import check_classes, check_labels
 
 __all__ = ["ParityLearner"]
 
@@ -47,7 +46,7 @@ CONSTANTS = ("calibrated", "published")
 MAX_FEATURES = 1024
 """Elimination of 1024 unknowns takes a tenth of a second a run."""
 
-SPARE_RECORDS = 10
+SPARE_RECORDS = 10  # derived: a random square system has full rank but for 2^-10
 """A user with this many records more than features solves alone but for one chance in 1000."""
 
 _ANSWERING = 0.9
@@ -55,9 +54,9 @@ _LESS_THAN_HALF = 0.49
 
 
 class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
-    r"""Learn which features a parity is made of: "an odd number of them is true".
+    r"""Learn the features of a parity: "an odd number of them is true".
 
-    A parity cannot be learned from statistical queries, but it can be learned privately. Each
+    Parities cannot be learned from statistical queries, but they can be learned privately. Each
     record is a linear equation over the field with two elements. A random subset of the equations
     is solved, which hides any one of them. Users with at least as many records as features solve
     their own equations and vote.
@@ -94,18 +93,19 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     ----------
     epsilon : float, default=1.0
     inputs : {"uniform", "any"}, default="uniform"
-        What is known about the features; decides how many users are enough.
+        What is known about the features; it determines how many users are needed.
     error : float, default=0.05
-        Error that is allowed under ``inputs="any"``.
+        Allowed error under ``inputs="any"``.
     failure : float, default=0.01
-        Chance of a wrong rule that is allowed.
+        Allowed probability of a wrong rule.
     algorithm : {"auto", "one_record", "vote"}, default="auto"
-        ``"vote"`` needs users who can solve alone. ``"auto"`` votes if ``records`` is at least d +
-        10 and users suffice, and takes one record of each user otherwise.
+        ``"vote"`` needs users with enough records to solve the equations alone. ``"auto"`` votes if
+        ``records`` is at least d + 10 and users suffice, and takes one record of each user
+        otherwise.
     records : int, optional
         How many records a user typically holds, if it is publicly known.
     constants : {"calibrated", "published"}, default="calibrated"
-        ``"published"`` keeps the coins, the noise and the sizes of the paper; epsilon <= 1/2.
+        ``"published"`` uses the coins, the noise and the sizes of the paper; epsilon <= 1/2.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, "even" first; records with another label do not count.
     delta : float, default=0.0
@@ -176,13 +176,13 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def users_needed(self, features: int, *, algorithm: str = "one_record") -> int:
-        """Return how many users a parity of so many features needs; public numbers only."""
+        """Return how many users a parity of this many features needs; public numbers only."""
         self._check_parameters(features)
         _validate.one_of(ALGORITHMS[1:], algorithm=algorithm)
         return self._plan(features).users if algorithm == "one_record" else self._voters(features)
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if so many users are too few."""
+        """Raise an error if there are too few users."""
         self._decide(n_features, n_users)
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ParityLearner:
@@ -259,7 +259,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     def _decide(self, features: int, users: int) -> Route:
         """Choose how users take part, or refuse; from public numbers only."""
-        name, reason = self.algorithm, "you asked for it."
+        name, reason = self.algorithm, "it was requested."
         if name == "auto":
             name, reason = "one_record", "users cannot be counted on to solve alone."
             if self.records is not None and self.records >= features + SPARE_RECORDS:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quorate import _validate
-from quorate.concepts.linear_equations import full_rank_probability
+from quorate.mechanisms.linear_equations import full_rank_probability
 from quorate.mechanisms.parity import SolveParity
 
 __all__ = [
@@ -39,11 +39,11 @@ class ParityPlan:
 
     @property
     def users(self) -> int:
-        """How many users there have to be."""
+        """The number of users that the plan needs."""
         return self.runs * self.part + self.test
 
     def stretched(self, users: int) -> ParityPlan:
-        """Return the plan for more users: larger parts, and what does not divide goes to the test.
+        """Return the plan for more users: larger parts; the remainder goes to the test.
 
         >>> ParityPlan(runs=4, part=10, test=20).stretched(71)
         ParityPlan(runs=4, part=12, test=23)
@@ -55,7 +55,7 @@ class ParityPlan:
 def run_success(solver: SolveParity, rows: int) -> float:
     """Return the probability that one run on uniform rows finds the parity.
 
-    It does not stop at once, and the rows it keeps have full rank.
+    The run must not stop at once, and the rows that it keeps must have full rank.
 
     >>> round(run_success(SolveParity(features=64, epsilon=1.0), 214), 3)
     0.788
@@ -77,7 +77,7 @@ def uniform_plan(solver: SolveParity, *, beta: float) -> ParityPlan:
     r"""Return the plan that recovers a parity of uniform inputs except with probability ``beta``.
 
     Parts of :math:`1.3(d+12)/p` rows keep enough equations; the number k of runs makes it unlikely
-    that all of them stop or fail (``beta / 3``), and the test tells the parity from wrong
+    that all of them stop or fail (``beta / 3``), and the test distinguishes the parity from wrong
     solutions, which err on half of all inputs.
 
     >>> uniform_plan(SolveParity(features=256, epsilon=1.0), beta=0.01).users

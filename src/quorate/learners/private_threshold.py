@@ -15,9 +15,9 @@ Published follows the print: a user keeps at most 1/alpha^2 records, and at most
 the median of round k; a cut-off u has the records l, ..., u - 1 on its left and u + 1, ..., r on
 its right; a side without cut-offs has an infinite count and no noise.
 
-Calibrated: t from a private crossing in place of Lemma 4.5, exact tails for t and s and no records
-dropped, one private choice of the smallest of the three counts in place of three noisy ones, four
-rounds, and an exponential mechanism inside the last range in place of its left end. And it counts
+Calibrated: t from a private crossing instead of Lemma 4.5, exact tails for t and s and no records
+dropped, one private choice of the smallest of the three counts instead of three noisy ones, four
+rounds, and an exponential mechanism inside the last range instead of its left end. And it counts
 less: the cut-offs l, ..., u - 1 agree about a record at l, and u + 1, ..., r agree about one at
 u + 1, so these two records are on no side; whatever the search does next, they cannot matter.
 """
@@ -35,30 +35,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
-from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.core.questions.lines import SealedLine, Walk
 from quorate.core.sealed import Sealed
-from quorate.guarantees import Relation
+from quorate.core.users.grouping import group_by_user
 from quorate.learners.base import HeldRecords, RuleLearner
+from quorate.learners.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.learners.cut_off_medians import shifted
 from quorate.learners.scores.base import Along, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
 from quorate.learners.smallest_error_search import MinErrorSearch, published_records
 from quorate.learners.threshold import threshold_class
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import ChoiceError, ChooseBest
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.noisy_count import NoisyCount
-from quorate.public_randomness import RandomState
-from quorate.users.grouping import group_by_user
 
 __all__ = ["PrivateThreshold", "median_in_range"]
 
-_THETA_PUBLISHED = 2 / 3
+_THETA_PUBLISHED = 2 / 3  # public: as printed
 _THETA = 0.6
 _ROUNDS = 4
 # Shares of the calibrated budget: level, medians and comparisons (all rounds), last choice.
@@ -74,16 +74,16 @@ def median_in_range(
     account: Account,
     published: bool = False,
 ) -> int:
-    """Release a cut-off in [first, last] with few users' records on either side (L5, Lemma 5.1).
+    """Release a cut-off in [first, last] that halves the users' records (L5, Lemma 5.1).
 
-    A user counts on a side if more than s of the user's records lie there, s being what separates
-    best half of ``mass``, the probability of the range, from two thirds of it. The loss is
-    the larger count, so only the (s + 1)-th record from either end matters.
-    A record at the j-th point of the domain is on the left of the cut-offs above j. ``published``
-    counts all records there are; otherwise only those about which cut-offs on that side differ.
+    A user counts on a side if more than s of the user's records lie there; s is chosen to
+    distinguish half of ``mass``, the probability of the range, from two thirds of it. The loss is
+    the larger count, so only the (s + 1)-th record from either end matters. A record at the j-th
+    point of the domain is on the left of the cut-offs above j. ``published`` counts all records;
+    otherwise only those count on which cut-offs of that side differ.
 
-    >>> from quorate.concepts import Thresholds
-    >>> from quorate.users import UserData
+    >>> from quorate.learners.concepts import Thresholds
+    >>> from quorate.core.users import UserData
     >>> x, who = np.arange(400) % 10, np.arange(400) // 10
     >>> data = UserData.from_arrays(x.astype(float), np.zeros(400), users=who)
     >>> walk = People(data, Relation.REPLACE).walk(Along(Thresholds(0, 2**40)))
@@ -159,8 +159,9 @@ class PrivateThreshold(RuleLearner):
     proof : A level (crossing, or Lemma 4.5), then at most ``rounds`` times a median
         (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`) and a comparison of three
         counts of sensitivity 1 (three discrete Laplace draws, or one permute-and-flip), then one
-        choice. Each range is a function of what was released before. All rounds are paid for, also
-        those that an early end saves. Released are ``index_``, ``records_`` and functions of them.
+        choice. Each range is a function of what was released before. All rounds are charged,
+        including those that are skipped if the search ends early. Released are ``index_``,
+        ``records_`` and functions of them.
 
     Complexity
     ----------
@@ -176,20 +177,20 @@ class PrivateThreshold(RuleLearner):
     direction : Direction, default=Direction.ABOVE
         ``ABOVE`` or ``BELOW``.
     excess : float, default=0.05
-        The alpha that is aimed at.
+        Desired accuracy, the papers' alpha.
     records : int or "auto", default="auto"
-        Records a user holds; needed by ``constants="published"``, where ``"auto"`` buys a rough
-        private estimate.
+        Records a user holds; needed by ``constants="published"``, where ``"auto"`` spends budget on
+        a rough private estimate.
     error_level : float, optional
         The error of the best threshold, if known publicly; saves the estimate of the level.
     constants : {"calibrated", "published"}, default="calibrated"
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
-        otherwise; records with another label are dropped. ``predict`` answers with these labels,
-        while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
-        places already: name the labels with ``UserData.from_arrays(classes=...)``.
+        otherwise; records with another label are dropped. ``predict`` returns these labels;
+        ``concept_`` uses 0 and 1 instead. For a ``UserData`` pass the labels to
+        ``UserData.from_arrays(classes=...)`` instead.
     delta : 0.0
-        The learner is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere.
 
@@ -263,7 +264,7 @@ class PrivateThreshold(RuleLearner):
             index,
             held,
             score="private_threshold",
-            reason="this algorithm was asked for",
+            reason="it was requested",
             error=ChoiceError.unknown(
                 "Each round may leave the best cut-off behind; what all of them may lose together "
                 "is known for users who are alike only."

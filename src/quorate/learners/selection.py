@@ -17,13 +17,14 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from quorate.accounting.account import Account
-from quorate.concepts.base import ConceptClass, OrderedConceptClass
-from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.learners.automatic import Way
+from quorate.learners.automatic import RuleAlgorithm
+from quorate.learners.concepts.base import ConceptClass, OrderedConceptClass
+from quorate.learners.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.learners.cut_off_medians import Middles, median_between, median_error
 from quorate.learners.scores import (
     AnyMistake,
@@ -42,7 +43,6 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.learners.stretched_line import Span, StretchedLine, most_copies
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest, Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.public_randomness import RandomState
 
 __all__ = [
     "choice_along",
@@ -74,27 +74,42 @@ _MOST_MISSED = Fraction(9, 20)
 # the rate they lost up to 2.8 (16 rules), 4.9 (360) and 5.3 (2,500) in 95 % of runs. Fewer people
 # than ten times what is proved lost up to 6.9, and are told only that.
 _POWER, _MOST_LOST = 0.37, Fraction(1, 10)
-_LISTED = (Way.DUELS, Way.CAPPED_REGRET, Way.REGRET)
+_LISTED = (RuleAlgorithm.DUELS, RuleAlgorithm.CAPPED_REGRET, RuleAlgorithm.REGRET)
 _THINNING = (
     "rules up to t people worse than the best are no more than t, or t to the power of .37 "
     "times the logarithm of their number"
 )
-_COUNTS: dict[Way, tuple[Score, str]] = {
-    Way.MISTAKES: (Mistakes(records=1), "mistakes on one record of each"),
-    Way.ANY_MISTAKE: (AnyMistake(), "people with any mistake"),
-    Way.MORE_THAN: (MoreThan(rate=0.5), "people with more than a share of mistakes"),
-    Way.CROSSING: (MoreThan(rate=0.5), "people with more than a share of mistakes, found before"),
-    Way.KOLMOGOROV_SMIRNOV: (KolmogorovSmirnov(), "shares of mistakes against any other rule's"),
-    Way.OWN_BEST: (OwnBest(), "people who know a better rule for themselves"),
-    Way.CAPPED_REGRET: (CappedRegret(), "what people lose against their own best rule, capped"),
-    Way.REGRET: (CappedRegret(share=Fraction(1)), "what people lose against their own best rule"),
-    Way.TWO_STAGES: (CappedRegret(), "what people lose against their own best rule, capped"),
-    Way.DUELS: (Duels(), "people's duels between pairs of rules"),
+_COUNTS: dict[RuleAlgorithm, tuple[Score, str]] = {
+    RuleAlgorithm.MISTAKES: (Mistakes(records=1), "mistakes on one record of each"),
+    RuleAlgorithm.ANY_MISTAKE: (AnyMistake(), "people with any mistake"),
+    RuleAlgorithm.MORE_THAN: (MoreThan(rate=0.5), "people with more than a share of mistakes"),
+    RuleAlgorithm.CROSSING: (
+        MoreThan(rate=0.5),
+        "people with more than a share of mistakes, found before",
+    ),
+    RuleAlgorithm.KOLMOGOROV_SMIRNOV: (
+        KolmogorovSmirnov(),
+        "shares of mistakes against any other rule's",
+    ),
+    RuleAlgorithm.OWN_BEST: (OwnBest(), "people who know a better rule for themselves"),
+    RuleAlgorithm.CAPPED_REGRET: (
+        CappedRegret(),
+        "what people lose against their own best rule, capped",
+    ),
+    RuleAlgorithm.REGRET: (
+        CappedRegret(share=Fraction(1)),
+        "what people lose against their own best rule",
+    ),
+    RuleAlgorithm.TWO_STAGES: (
+        CappedRegret(),
+        "what people lose against their own best rule, capped",
+    ),
+    RuleAlgorithm.DUELS: (Duels(), "people's duels between pairs of rules"),
 }
 
 
 def is_walked(concepts: ConceptClass) -> bool:
-    """Return whether a class is walked along its line rather than enumerated.
+    """Return whether a class is treated as ordered instead of being enumerated.
 
     >>> is_walked(Thresholds(0, 2**32)), is_walked(Thresholds(0, 99))
     (True, False)
@@ -113,13 +128,13 @@ def choose_by_score(
 ) -> int:
     """Choose a hypothesis with a small loss, by one release.
 
-    ``published`` is the exponential mechanism with weights exp(-epsilon loss / (2 sensitivity)), as
-    the papers print it (Theorem 3.4 of K, Theorems 3.4 and 4.6 of L); otherwise permute-and-flip
+    ``published`` uses the exponential mechanism with weights exp(-epsilon loss / (2 sensitivity)),
+    as the papers print it (Theorem 3.4 of K, Theorems 3.4 and 4.6 of L); otherwise permute-and-flip
     where hypotheses are enumerated, and half of the sensitivity where one more user can only raise
     losses.
 
     >>> import numpy as np
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> data = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
     >>> people = People(data, Relation.REPLACE)
     >>> account = Account.open(epsilon=2.0)
@@ -155,7 +170,7 @@ def choose_by_crossing(
     account: Account,
     random_state: RandomState = None,
 ) -> int:
-    """Choose the t of "more than t mistakes" with a share of the budget, then a hypothesis."""
+    """Choose t for "more than t mistakes" with a share of the budget, then a hypothesis."""
     first = account.part_of(epsilon=_CROSSING_SHARE * account.left)
     level = choice_of_best(
         len(crossing.rates), crossing, epsilon=first.left, relation=first.relation
@@ -178,12 +193,12 @@ def choose_in_two_stages(
     share: Fraction,
     score: CappedRegret | None = None,
 ) -> int:
-    """Find where the users are with a ``share`` of the budget, then what errs least around there.
+    """Find where the users are with a ``share`` of the budget, then the best hypothesis near there.
 
-    The first stage releases a median of users' records (from a quarter of one's own to three
-    quarters everyone is content): it needs no labels, so it finds the crowd whatever the rule.
-    Capped regret (or another ``score``) then chooses along the line stretched around that place
-    (:class:`StretchedLine`), where far less has to be outweighed than along the line itself.
+    The first stage releases a private median of the intervals between the first and the third
+    quartile of each user's records. It needs no labels, so it works for any rule. Capped regret (or
+    another ``score``) then chooses with a prior that is concentrated around that place
+    (:class:`StretchedLine`), so distant hypotheses hardly raise the cost.
     """
     first = account.part_of(epsilon=share * account.left)
     points = concepts.domain.points
@@ -213,7 +228,7 @@ def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:
 def choice_along(
     score: Score, *, epsilon: Fraction, relation: Relation, published: bool = False
 ) -> ChooseOrdered:
-    """Return the choice along a line by a score, with all of ``epsilon``.
+    """Return the choice from an ordered class by a score, with all of ``epsilon``.
 
     >>> choice_along(OwnBest(), epsilon=Fraction(1), relation=Relation.REPLACE).sensitivity
     1
@@ -234,7 +249,7 @@ def choice_of_best(
     relation: Relation,
     published: bool = False,
 ) -> ChooseBest:
-    """Return the choice among so many candidates by a score, with all of ``epsilon``.
+    """Return the choice among this many candidates by a score, with all of ``epsilon``.
 
     >>> choice = choice_of_best(9, OwnBest(), epsilon=Fraction(1), relation=Relation.REPLACE)
     >>> choice.error_bound(0.05)
@@ -260,7 +275,7 @@ def _ordered(concepts: ConceptClass) -> OrderedConceptClass:
 
 
 def rule_error(
-    way: Way,
+    algorithm: RuleAlgorithm,
     concepts: ConceptClass,
     *,
     epsilon: Fraction,
@@ -269,50 +284,51 @@ def rule_error(
     published: bool = False,
     location: Fraction = Fraction(0),
 ) -> ChoiceError:
-    """Return the error of a rule that was chosen in a way.
+    """Return the error of a rule chosen by this algorithm.
 
     Parameters
     ----------
-    way : Way
+    algorithm : RuleAlgorithm
     concepts : ConceptClass
     epsilon : Fraction
-        What was left when the choice began.
+        What was left before the choice.
     relation : Relation
     n_users : int or None
         Where it is public.
     published : bool, default=False
         Whether the choice is made as printed.
     location : Fraction, default=0
-        The share that a first stage took to find where people are.
+        The share of a first stage that found where users are.
 
     Examples
     --------
     >>> known = dict(epsilon=Fraction(1), relation=Relation.REPLACE, n_users=2000)
-    >>> rule_error(Way.MISTAKES, Thresholds(0, 99), **known).bound
+    >>> rule_error(RuleAlgorithm.MISTAKES, Thresholds(0, 99), **known).bound
     13.0
-    >>> print(rule_error(Way.TWO_STAGES, Thresholds(0, 2**32), location=Fraction(1, 4), **known))
+    >>> domain, quarter = Thresholds(0, 2**32), Fraction(1, 4)
+    >>> print(rule_error(RuleAlgorithm.TWO_STAGES, domain, location=quarter, **known))
     at most 17 people (0.8%) worse than the best, with probability 95%
     """
-    if way in (Way.MEDIAN, Way.SLACK_MEDIAN):
+    if algorithm in (RuleAlgorithm.MEDIAN, RuleAlgorithm.SLACK_MEDIAN):
         return median_error(
             concepts,
             epsilon=epsilon,
             relation=relation,
             n_users=n_users,
-            slack=way is Way.SLACK_MEDIAN,
+            slack=algorithm is RuleAlgorithm.SLACK_MEDIAN,
         )
-    if way is Way.ESTIMATED_LEVEL:
+    if algorithm is RuleAlgorithm.ESTIMATED_LEVEL:
         score: Score = Surrogate(target=concepts) if published else MoreThan(rate=0.5)
         counts = "people with more mistakes than the level that was found"
         return score_error(
             score, concepts, epsilon=epsilon / 2, relation=relation, n_users=n_users,
             published=published, counts=counts,
         )  # fmt: skip
-    score, counts = _COUNTS[way]
+    score, counts = _COUNTS[algorithm]
     copies = None
-    if way is Way.CROSSING:
+    if algorithm is RuleAlgorithm.CROSSING:
         epsilon, published = (1 - _CROSSING_SHARE) * epsilon, False
-    if way is Way.TWO_STAGES:
+    if algorithm is RuleAlgorithm.TWO_STAGES:
         epsilon, copies, published = (1 - location) * epsilon, most_copies(concepts.size), False
     proved = score_error(
         score,
@@ -326,11 +342,11 @@ def rule_error(
     )
     if n_users is None or published:
         return proved
-    if way is Way.TWO_STAGES and proved.worst <= _MOST_MISSED * n_users:
+    if algorithm is RuleAlgorithm.TWO_STAGES and proved.worst <= _MOST_MISSED * n_users:
         along = choice_along(score, epsilon=epsilon, relation=relation)
         usual = _STRETCH / float(along.rate * score.sensitivity(relation))
         return proved.assuming(min(usual, proved.worst), _STRETCHES, n_users=n_users)
-    listed = way in _LISTED and not is_walked(concepts)
+    listed = algorithm in _LISTED and not is_walked(concepts)
     if listed and proved.worst <= _MOST_LOST * n_users:
         usual = proved.worst * _share_of_proved(concepts.size)
         return proved.assuming(min(usual, proved.worst), _THINNING, n_users=n_users)
@@ -338,7 +354,7 @@ def rule_error(
 
 
 def _share_of_proved(size: int) -> float:
-    """Return the usual loss among so many rules, as a share of the worst case.
+    """Return the usual loss among this many rules, as a share of the worst case.
 
     >>> round(_share_of_proved(360), 2), round(_share_of_proved(2), 2)
     (0.57, 0.81)
@@ -360,10 +376,10 @@ def score_error(
     counts: str | None = None,
     copies: int | None = None,
 ) -> ChoiceError:
-    """Return the error of a rule that was chosen by a score, ``copies`` points along a line."""
+    """Return the error of a rule chosen by a score among ``copies`` ordered points."""
     if isinstance(score, Crossing):
         return rule_error(
-            Way.CROSSING, concepts, epsilon=epsilon, relation=relation, n_users=n_users
+            RuleAlgorithm.CROSSING, concepts, epsilon=epsilon, relation=relation, n_users=n_users
         )
     if copies is not None or is_walked(concepts):
         along = choice_along(score, epsilon=epsilon, relation=relation, published=published)

@@ -22,15 +22,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.concepts.base import ConceptClass, OrderedConceptClass
+from quorate.core.account.account import Account
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.learners.concepts.base import ConceptClass, OrderedConceptClass
 from quorate.learners.scores.base import Along, Judged, Spoken
 from quorate.learners.scores.more_than import MoreThan, separating_rate, separation
 from quorate.learners.scores.surrogate import Surrogate
 from quorate.learners.selection import choose_by_score, is_walked
 from quorate.mechanisms.search.private_compare import PrivateCompare
-from quorate.public_randomness import RandomState
 
 __all__ = ["MinErrorSearch", "choose_by_estimated_level", "published_records"]
 
@@ -44,13 +44,13 @@ def published_records(records: int, alpha: float) -> int:
     return min(records, math.floor(1 / alpha**2 + 1e-9))
 
 
-_WALKED_ROUNDS = 12
+_WALKED_ROUNDS = 12  # machine: time
 """Rounds whose guesses are all looked at: half a second; every further one takes twice as long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MinErrorSearch:
-    """The steps of Algorithm 2: how many, which rates, which shares; public numbers only.
+    """The steps of Algorithm 2: their number, rates and shares, from public numbers only.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class MinErrorSearch:
     records : int
         Records per user that the shares are computed for.
     reach : float, default=0.5
-        The largest error that the best concept can have; see :meth:`of_class`.
+        An upper bound on the error of the best concept; see :meth:`of_class`.
     published : bool, default=False
         Whether the paper's margins are used, and its start at [0, 1].
 
@@ -87,7 +87,7 @@ class MinErrorSearch:
     ) -> MinErrorSearch:
         """Return the search for a class, wide enough for what its best concept can err.
 
-        >>> from quorate.concepts import PointFunctions, Thresholds
+        >>> from quorate.learners.concepts import PointFunctions, Thresholds
         >>> known = dict(alpha=0.05, records=16, published=False)
         >>> classes = Thresholds(0, 9), PointFunctions(9)
         >>> [MinErrorSearch.of_class(each, **known).start for each in classes]
@@ -115,7 +115,7 @@ class MinErrorSearch:
         return published_records(self.records, self.alpha) if self.published else self.records
 
     def step(self, guess: float) -> tuple[float, float]:
-        """Return the rate that is counted and the share that it is compared with.
+        """Return the rate of mistakes to count, and the share of users to compare the count with.
 
         >>> rate, share = MinErrorSearch(alpha=0.1, records=64).step(0.25)
         >>> round(rate, 3), round(share, 2)
@@ -154,9 +154,9 @@ class MinErrorSearch:
     def users_needed(self, *, epsilon: float, beta: float, size: int) -> int:
         """Return users that suffice for accuracy ``alpha`` with probability 1 - ``beta``.
 
-        For ``size`` concepts, a best error of at most ``reach`` and i.i.d. records. Every round has
-        a gap of at least g between the two sides; half of it may be lost, a quarter to noise and a
-        quarter to sampling (Hoeffding's inequality for all concepts), each with probability
+        For ``size`` concepts, a best error of at most ``reach`` and i.i.d. records. In every round
+        the two cases differ by at least g. Noise may take a quarter of this gap and sampling
+        another quarter (Hoeffding's inequality for all concepts), each except with probability
         beta/2T.
 
         >>> MinErrorSearch(alpha=0.1, records=64).users_needed(epsilon=1.0, beta=0.1, size=100)
@@ -172,7 +172,7 @@ class MinErrorSearch:
         return math.ceil(max(by_noise, by_sampling))
 
     def run(self, concepts: ConceptClass, people: People, *, account: Account) -> float:
-        """Search; return the estimate. Spends what is left of the account in equal parts."""
+        """Search; return the estimate. It spends the rest of the account in equal parts."""
         walk = None
         if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
             walk = people.walk(Along(concepts))
@@ -206,11 +206,11 @@ def choose_by_estimated_level(
 ) -> int:
     """Estimate the smallest error with half of the budget, then choose by the t it suggests (L4).
 
-    As published, records beyond 1/excess^2 are dropped, the estimate is made to excess/6, t
-    separates it plus excess/6 from it plus excess/3, and the exponential mechanism chooses by the
-    surrogate score with its sensitivity of 2. Calibrated, t separates best at the estimate itself
-    and permute-and-flip chooses by the number of users above t, which is the same score for a class
-    that represents itself, at half the noise.
+    As published: records beyond 1/excess^2 are dropped, the estimate has accuracy excess/6, t
+    distinguishes the estimate plus excess/6 from the estimate plus excess/3, and the exponential
+    mechanism uses the surrogate score with sensitivity 2. Calibrated: t is optimal at the estimate
+    itself, and permute-and-flip uses the number of users above t, which is the same score for a
+    class that represents itself, with half the noise.
     """
     if published:
         records = published_records(records, excess)

@@ -1,4 +1,4 @@
-"""A line seen from one of its points: near points large, far ones small, every octave alike.
+"""A line stretched around one of its points: every octave of distance weighs the same.
 
 A private choice among 2^32 points finds what is good only if it outweighs everything else, and a
 huge domain is mostly far away from all people. Once a place among them was released, the line may
@@ -19,13 +19,14 @@ from quorate.core.questions.lines import SealedLine
 
 __all__ = ["Span", "StretchedLine", "most_copies"]
 
-# Copies of the nearest points: 2^50; together with 2^63 far points they are fewer than 2^64.
+# machine: copies of the nearest points: 2^50; together with 2^63 far points they are fewer than
+# 2^64.
 _MOST_HALVINGS = 50
 
 
 @dataclass(frozen=True)
 class Span:
-    """Consecutive points of a line and the one that they are seen from.
+    """Consecutive points of a line, and a centre among them.
 
     >>> Span(first=0, last=9, centre=4).starts(halvings=2)
     [(0, 1), (1, 2), (3, 4), (6, 2), (8, 1)]
@@ -36,7 +37,7 @@ class Span:
     centre: int
 
     def starts(self, *, halvings: int) -> list[tuple[int, int]]:
-        """Return where the number of copies changes, and to what."""
+        """Return where the number of copies changes, and the new numbers."""
         copies: dict[int, int] = {}
         for octave in range((self.last - self.first + 1).bit_length(), -1, -1):
             # Points at a distance of 2^octave to 2^(octave + 1) - 1, and the centre with the first.
@@ -55,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True)
 class StretchedLine:
-    """A line of spans, in which point u is repeated as often as its span says.
+    """A line of spans, in which each point is repeated; the span determines how often.
 
     >>> line = StretchedLine((Span(0, 9, 4),))
     >>> line.total, [line.point(place) for place in (0, 10, 51, 52)]
@@ -102,7 +103,7 @@ class StretchedLine:
 
 
 def most_copies(size: int) -> int:
-    """Return more copies than any stretched line of so many points has, wherever it is seen from.
+    """Return an upper bound on the copies of any stretched line with this many points.
 
     An octave of distance has at most 2^octave points on either side of its centre, each with
     2^(halvings - octave) copies or one.

@@ -9,18 +9,18 @@ from typing import Any
 
 from quorate import _validate
 from quorate._validate import described
-from quorate.accounting.ledger import Ledger
-from quorate.concepts.numeric.thresholds import Direction, Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.guarantees import Relation
-from quorate.learners.automatic import Way
+from quorate.learners.automatic import RuleAlgorithm
 from quorate.learners.base import RuleLearner
+from quorate.learners.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.learners.scores.base import Score
-from quorate.public_randomness import RandomState
+from quorate.ledger.ledger import Ledger
 
 __all__ = ["ThresholdLearner", "threshold_class"]
 
-_ALGORITHMS = tuple(way.value for way in Way)
+_ALGORITHMS = tuple(algorithm.value for algorithm in RuleAlgorithm)
 
 # Binary digits of a domain of floats, unless a step is stated.
 _DIGITS = 32
@@ -32,7 +32,7 @@ def threshold_class(
     step: int | float | None,
     direction: Direction,
 ) -> Thresholds:
-    """Return the cut-offs of a public domain; a missing domain is refused.
+    """Return the cut-offs of a public domain; raise an error if the domain is missing.
 
     >>> threshold_class((0, 9), step=None, direction=Direction.ABOVE).size
     11
@@ -71,20 +71,20 @@ class ThresholdLearner(RuleLearner):
     All cut-offs between two neighbouring records make the same predictions, so a domain of 2^32
     points consists of few pieces. A piece is chosen by the exponential mechanism, by its length and
     its loss, and then a point inside it. With few users the private median of each user's own best
-    cut-off is released (with very few users, of the cut-offs that are good enough for the user).
-    With more users the exponential mechanism searches near a private median of the records. The
-    errors of a user beyond their own minimum count up to half of their records, or all of them with
-    very many users.
+    cut-off is released (with very few users, the median of all cut-offs that are nearly best for a
+    user). With more users the exponential mechanism searches near a private median of their
+    records. A user counts with the number of errors above their own minimum, capped at half of
+    their records (not capped with very many users).
 
     Learning
     --------
     concept class : "x >= threshold" over {lower, ..., upper} (or "x <", or both); VC dimension 1
         (2 with both directions); Littlestone dimension the number of binary digits
     setting : agnostic or realizable, proper; users i.i.d., records of one user i.i.d.; privacy
-        needs none of this. Users may differ in kind, each with a best cut-off of their own: with
-        many users the automatic choice errs least for all of them together, a user counting as much
-        as any other whatever the number of records. The median, for few users, favours what most
-        of them would choose for themselves, and so does ``alike=True``
+        needs none of this. Users may differ, each with a best cut-off of their own. With many users
+        the automatic choice has the smallest total error over all of them; every user has the same
+        weight, whatever the number of records. The median, for few users, favours what most of them
+        would choose for themselves, and so does ``alike=True``
     users needed : of order :math:`\ln|X| / \varepsilon` whatever the records, plus
         :math:`\ln|X| / (\varepsilon\alpha\sqrt{m})` and :math:`1/(m\alpha^2)` (Section 5 of [1]_)
 
@@ -121,29 +121,30 @@ class ThresholdLearner(RuleLearner):
         A :class:`~quorate.learners.scores.Score`, or "capped_regret", "regret", "two_stages",
         "median", "slack_median", "own_best", "any_mistake", "more_than", "crossing",
         "kolmogorov_smirnov", "duels", "mistakes", "clipped_pairwise" or "estimated_level"
-        (:class:`~quorate.learners.automatic.Way`). ``"auto"`` decides from public numbers (with
+        (:class:`~quorate.learners.automatic.RuleAlgorithm`).
+        ``"auto"`` decides from public numbers (with
         ``alike=True`` and ``Relation.ADD_REMOVE`` also from a rough private estimate of the records
         per user), and says why in ``algorithm_``. The paper's binary search is
         :class:`~quorate.learners.private_threshold.PrivateThreshold`.
     records : int or "auto", default="auto"
-        How many records a user typically holds: a public number, or a rough private estimate that
-        is paid for.
+        How many records a user typically holds: a public number, or a rough private estimate, which
+        costs budget.
     error_level : float, optional
         The error of the best threshold, if it is known publicly; 0 means realizable.
     alike : bool, default=False
-        Whether users are alike, that is, whether their records come from one distribution. It opens
-        ways that are better for such users and worse for users who differ: "own_best" along a line,
-        "duels" and "crossing" elsewhere. Privacy does not depend on it.
+        Whether users are alike, that is, whether their records come from one distribution. This
+        allows algorithms that are better for such users and worse for users who differ: "own_best"
+        for ordered classes, "duels" and "crossing" for others. Privacy does not depend on it.
     excess : float, default=0.05
-        Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
+        Excess error that "more than t" should detect; the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
-        otherwise; records with another label are dropped. ``predict`` answers with these labels,
-        while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
-        places already: name the labels with ``UserData.from_arrays(classes=...)``.
+        otherwise; records with another label are dropped. ``predict`` returns these labels;
+        ``concept_`` uses 0 and 1 instead. For a ``UserData`` pass the labels to
+        ``UserData.from_arrays(classes=...)`` instead.
     delta : 0.0
-        The learner is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere.
 

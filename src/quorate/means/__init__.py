@@ -15,8 +15,8 @@ from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
 from quorate.means.variation import UserVariation
 from quorate.mechanisms.means.private_range import PrivateRange
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
-from quorate.rotation import Rotation
 
 __all__ = [
     "MeanError",

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
+from quorate.core.bounds.grid import Ball, Box
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.data.tables import declared_names
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Box
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
-from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, declared_bound, for_squares
-from quorate.users import UserData
-from quorate.users.tables import declared_names
 
 __all__ = ["MEAN_SHARE", "UserCovariance", "nearest_covariance", "outer_products"]
 
@@ -98,7 +98,7 @@ class UserCovariance(UserEstimator):
         Public values by column; each becomes a column of zeros and ones.
     shape : {"full", "diagonal"}, default="full"
     relation, ledger, data_name, random_state
-        As everywhere; nothing here is drawn in public.
+        As everywhere; no public randomness is used.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class UserCovariance(UserEstimator):
     variance_ : array of shape (d,)
     mean_ : array of shape (d,)
     error_ : MeanError
-        Of the second moments.
+        Error of the second moments.
     algorithm_ : Route
     guarantee_ : Guarantee
 

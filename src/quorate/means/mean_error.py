@@ -1,4 +1,4 @@
-"""How wrong a released mean is expected to be: what ``error_`` of a mean tells."""
+"""The stated error of a released mean, ``error_``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COVERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class MeanError(StatedError):
-    """How wrong a released mean is expected to be; computed from public and released numbers.
+    """The stated error of a released mean, computed from public and released numbers.
 
     Attributes
     ----------
@@ -25,19 +25,18 @@ class MeanError(StatedError):
         Root mean square length (L2) of the privacy noise in the mean, the noise of the number of
         users included where that is noisy.
     bound : float
-        Length that the error exceeds with a probability of at most ``1 - confidence``, if users lie
-        around one centre and thin out towards the ends; see ``covers``.
+        Bound on the length of the error, with this ``confidence``. It assumes that users lie around
+        one centre, with fewer of them towards the ends of the range; see ``covers``.
     confidence : float
     radius : float
-        Users farther than this from the centre of the last step were pulled in to it, in the units
-        of the route.
+        Clipping radius of the last step. Users farther from its centre were clipped.
     cut_share : float
-        Share of users that may be outside of the radius.
+        Upper bound on the share of users who were clipped.
     coordinates : tuple of float
         The same bound for each coordinate on its own.
     worst : float
-        Length that holds with the same confidence wherever the users lie: it counts everybody who
-        may be outside as if they were at the far end of the range.
+        Bound with the same confidence for any users: everybody who may have been clipped is assumed
+        to be at the far end of the range.
     covers : str
         What ``bound`` covers, in one line.
 

@@ -1,9 +1,9 @@
-"""Private medians and quantiles over users, on ranges of any size (L5's idea).
+"""Private medians and quantiles over users, on ranges of any size (the idea of L5).
 
-Each user is reduced to one value a feature (their own median, which is the midpoint of the two
+Each user is reduced to one value per feature (their own median, which is the midpoint of the two
 middle records where their number is even, or their mean) or to an interval (the middle half of
-their records: content with every answer inside it). The answer is a point that few users would want
-much lower and few much higher.
+their records). A user's value or interval lies below the answer, above it, or contains it. The
+answer balances the users on both sides.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact
-from quorate.accounting.ledger import Ledger
+from quorate.core.bounds.grid import Bound
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.core.sealed import SealedRows
+from quorate.core.users import UserData
+from quorate.core.users.data import ordered_users
+from quorate.core.users.store import offsets_of
+from quorate.data.tables import declared_names
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.noisy_rank import NoisyRank
 from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.mechanisms.stated_error import StatedError
-from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, declared_bound, half_widths
-from quorate.users import UserData
-from quorate.users.data import ordered_users
-from quorate.users.store import offsets_of
-from quorate.users.tables import declared_names
 
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
@@ -45,7 +45,7 @@ LOOK = Fraction(1, 5)
 """Share of the budget of a quantile that looks by how much it is off."""
 _BETA = 0.05
 ROUTE = Route(
-    name="exponential", reason="a point that few users would want much lower and few much higher."
+    name="exponential", reason="the wanted share of users lies below the point, up to the error."
 )
 """The only way there is."""
 _COVERS = (
@@ -56,19 +56,19 @@ _COVERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileError(StatedError):
-    """How far the rank of a released quantile may be off; holds wherever the users lie.
+    """Bound on the rank error of a released quantile; valid for any data.
 
     Attributes
     ----------
     rank : float
-        At most this many users more than the quantile says lie on either side of a released value;
-        zero where many share it.
+        The number of users on either side of a released value exceeds the requested share by at
+        most this many. It is zero if many users share the value.
     confidence : float
     coordinates : tuple of float
         The same for each quantile of each feature alone, in the order of ``quantiles_``.
     covers : str
     bound, worst : float
-        The same as ``rank``: nothing is assumed about the users.
+        The same as ``rank``, because no assumption is made about the users.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class QuantileError(StatedError):
 
     @property
     def worst(self) -> float:
-        """The same: nothing is clipped and nothing assumed."""
+        """The same as ``bound``: nothing is clipped and nothing is assumed."""
         return self.rank
 
 
@@ -99,9 +99,9 @@ UserVectors = Callable[[UserData], NDArray[np.float64]]
 def record_quantile(data: UserData, quantile: float) -> NDArray[np.float64]:
     """Return, for each user and feature, a quantile of the user's own records; NaN if none.
 
-    The record of which ``quantile * m`` of the user's m records lie to the left; where that falls
-    between two records, the midpoint of both. So the median of an even number of records is the
-    middle of the two middle ones, and quantiles q and 1 - q are mirror images.
+    The quantile is the record with ``quantile * m`` of the user's m records to its left, or the
+    midpoint of two records if that falls between them. So the median of an even number of records
+    is the midpoint of the two middle records, and the quantiles q and 1 - q are symmetric.
 
     >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0], [6.0]], users=[0, 0, 0, 1, 1])
     >>> record_quantile(people, 0.5).ravel()
@@ -123,7 +123,7 @@ def record_quantile(data: UserData, quantile: float) -> NDArray[np.float64]:
 
 
 def _midpoint(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the middle of two numbers, which neither overflows nor warns.
+    """Return the midpoint of two numbers without overflow or warning.
 
     >>> _midpoint(np.array([1e308, -np.inf]), np.array([1e308, np.inf])).tolist()
     [1e+308, 0.0]
@@ -135,7 +135,7 @@ def _midpoint(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np
 
 @dataclass(frozen=True)
 class RecordQuantile:
-    """What :func:`record_quantile` says, as a function of users that can be sent to them.
+    """:func:`record_quantile` as a function that can be sent to workers.
 
     >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
     >>> RecordQuantile(0.5)(people).ravel()
@@ -151,7 +151,7 @@ class RecordQuantile:
 
 @dataclass(frozen=True)
 class OwnValues:
-    """One value per user and feature, kept where the users lie; nothing for users without records.
+    """One value per user and feature, stored on the workers that hold the records.
 
     >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
     >>> OwnValues.of(People(people, Relation.REPLACE), RecordQuantile(0.5)).column(0)
@@ -162,7 +162,7 @@ class OwnValues:
 
     @classmethod
     def of(cls, people: People, values: UserVectors) -> OwnValues:
-        """Reduce each user to what ``values`` says."""
+        """Reduce each user to one value by the function ``values``."""
         return cls(people.derive(_OneRecord(values), keep=True))
 
     def column(self, feature: int) -> SealedRows:
@@ -203,7 +203,7 @@ def looked_quantile(
     relation: Relation = Relation.REPLACE,
     resolution: float | None = None,
 ) -> _Looked:
-    """Return the mechanism for one quantile, and the one that measures its rank error.
+    """Return the mechanism for one quantile and the mechanism that measures its rank error.
 
     >>> mechanism, look = looked_quantile((0.0, 125.0), epsilon=Fraction(1))
     >>> mechanism.epsilon + look.epsilon, mechanism.error_bound(0.05)
@@ -246,10 +246,10 @@ class UserQuantiles(UserEstimator):
         for a :class:`~quorate.mechanisms.choices.round_quantile.RoundQuantile` (with a stated
         resolution a :class:`~quorate.mechanisms.choices.quantiles.FloatQuantile`), the rest one
         :class:`~quorate.mechanisms.choices.noisy_rank.NoisyRank` of what it released. Users without
-        usable records are left out, so n counts the others. Replacing a user by one of them, or the
-        reverse, is to remove or add one: it changes the losses by at most max(a, b - a) for the
-        quantile a/b, which is below the b that replacement is priced at. Sorting the quantiles of a
-        feature happens after the release.
+        readable records are left out, and n counts the others. Replacing a user by one without
+        readable records removes a user, and the reverse adds one. Both change the losses by at most
+        max(a, b - a) for the quantile a/b, which is below the sensitivity b of a replacement.
+        Sorting the quantiles of a feature happens after the release.
 
     Utility
     -------
@@ -268,16 +268,17 @@ class UserQuantiles(UserEstimator):
     bounds : float, pair or dict
         Public range of the values, as in :class:`~quorate.means.user_mean.UserMean`.
     resolution : float, optional
-        Distance of possible answers. By default they are round numbers on every scale, from the
-        width of the range to 12 digits below it, so that values that many users share are met.
+        Distance between possible answers. By default they are round numbers on every scale, from
+        the width of the range down to 12 digits below it, so values that many users share can be
+        found exactly.
     each_user : {"median", "mean", "middle half"}, default="median"
-        What a user's records are reduced to. The median of an even number of records is the
-        midpoint of the two middle ones. With the middle half a user minds an answer only if it lies
-        outside the middle half of their records.
+        How a user's records are reduced. The median of an even number of records is the midpoint of
+        the two middle ones. With ``"middle half"`` a user counts as below or above an answer only
+        if it lies outside the middle half of their records.
     delta : 0.0
-        Quantiles are purely private and refuse any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere; nothing here is drawn in public.
+        As everywhere; no public randomness is used.
 
     Attributes
     ----------
@@ -365,7 +366,7 @@ class UserQuantiles(UserEstimator):
         return self
 
     def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[_Looked]:
-        """Return the release of each quantile of each feature; refuse what none can be made of."""
+        """Return the mechanism for each quantile of each feature; refuse impossible parameters."""
         part = exact(self.epsilon) / (len(quantiles) * ranges.dimension)
         return [
             looked_quantile(
@@ -397,7 +398,7 @@ class UserQuantiles(UserEstimator):
             _validate.positive(resolution=self.resolution)
 
     def _limits(self) -> tuple[UserVectors, UserVectors]:
-        """Return the lower and upper limit that each user is content with."""
+        """Return the lower and upper end of each user's interval."""
         if self.each_user == "middle half":
             return RecordQuantile(0.25), RecordQuantile(0.75)
         reduced: UserVectors = RecordQuantile(0.5)

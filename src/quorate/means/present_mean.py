@@ -1,18 +1,18 @@
-r"""The mean of those who are there: a noisy sum, divided by how many are present, and its error.
+r"""The mean over present users: a noisy sum divided by the number of present users, and its error.
 
-Everybody is clipped to a bound. A box of several coordinates is released at once, in units of its
-half sides, with noise of the largest coordinate; whatever else has Laplace noise.
+Everybody is clipped to a bound. A box of several coordinates is divided by its half sides and
+released at once, with noise for the largest coordinate. Other bounds get Laplace noise.
 
-Under replacement the number of users is public but how many of them hold a record is not. A mean
-over those who do must be divided by *their* number. So each user contributes one of two things: an
-offset inside the bound, or one vote for "absent" in a coordinate of its own. An absent user has no
-offset, so replacing a present user by an absent one moves the sum by less than replacing one corner
-of the bound by the opposite one; a vote may therefore weigh a lot (:func:`laplace_vote`) before one
-user moves the sum by more than without it. The noise is the same, and the number of absent users
-comes free.
+Under replacement the number of users is public, but the number of users who hold a record is
+private. A mean over present users must be divided by that private number. So each user contributes
+one of two things: an offset inside the bound, or one vote for "absent" in a coordinate of its own.
+An absent user has no offset, so replacing a present user by an absent one moves the sum by less
+than replacing one corner of the bound by the opposite one; a vote may therefore have a large weight
+(:func:`laplace_vote`) without raising the sensitivity. The noise stays the same, and the number of
+absent users costs nothing.
 
-A route tells what its error is made of (:class:`ErrorParts`), in its own units. From this one
-function makes what people read: the same figures for every route.
+A route returns the parts of its error in its own units (:class:`ErrorParts`). One function turns
+them into the stated error, in the same form for every route.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
-from quorate.accounting.calibrate import split_epsilon
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Bound, Box, Interval
 from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.guarantees import Relation
 from quorate.estimators import Route
-from quorate.grid import Bound, Box, Interval
-from quorate.guarantees import Relation
 from quorate.means.mean_error import MeanError
 from quorate.means.weighted_users import PeopleVectors, WeightedUsers
+from quorate.mechanisms.calibrate import split_epsilon
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum, cube_deviation
 from quorate.mechanisms.sums import fitting_grid
 
@@ -50,8 +50,8 @@ __all__ = [
     "present_users",
 ]
 
-# Absent users are believed in by the odds that noise does not explain their number; so many to one
-# are against it before it is seen. That leaves a quarter of the variance of the divisor where
+# Absent users are believed in by the odds that noise does not explain their number; this many to
+# one are against it before it is seen. That leaves a quarter of the variance of the divisor where
 # everybody is there, and adds four tenths at most where a few are missing.
 _DOUBT = 8.0
 # Fewer than this many scales of present users are nobody.
@@ -65,9 +65,9 @@ _NORMAL, _LAPLACE = 2.0, 5.0
 
 
 def laplace_vote(bound: Bound) -> float:
-    """Return the largest vote that leaves the L1 norm of a change as it is.
+    """Return the largest vote that does not raise the L1 sensitivity.
 
-    >>> from quorate.grid import Box
+    >>> from quorate.core.bounds.grid import Box
     >>> round(laplace_vote(Box([-1.0, -2.0], [1.0, 2.0])), 6)
     3.0
     """
@@ -76,9 +76,9 @@ def laplace_vote(bound: Bound) -> float:
 
 
 def gaussian_vote(bound: Bound) -> float:
-    """Return the largest vote that leaves the L2 norm of a change as it is.
+    """Return the largest vote that does not raise the L2 sensitivity.
 
-    >>> from quorate.grid import Ball
+    >>> from quorate.core.bounds.grid import Ball
     >>> round(gaussian_vote(Ball(1.0, dimension=5)), 6)
     1.732051
     """
@@ -87,7 +87,7 @@ def gaussian_vote(bound: Bound) -> float:
 
 
 def marked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rows with one more column: 1 for a row of NaN, which is nobody's.
+    """Return the rows with one more column, which is 1 for rows of NaN (absent users).
 
     >>> marked(np.array([[2.0], [np.nan]]))
     array([[ 2.,  0.],
@@ -100,7 +100,7 @@ def marked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def presence(users: WeightedUsers) -> NDArray[np.float64]:
-    """Return 1 for each user who holds usable records, 0 for others.
+    """Return 1 for each user who holds readable records, 0 for others.
 
     >>> presence(WeightedUsers(np.array([[2.0], [np.nan]]))).tolist()
     [[1.0], [0.0]]
@@ -109,12 +109,11 @@ def presence(users: WeightedUsers) -> NDArray[np.float64]:
 
 
 def present_users(n_users: float, absent: float, error: float) -> tuple[float, float]:
-    """Return how many users to divide by, and the error of that number.
+    """Return the number of users to divide by, and the error of that number.
 
-    ``absent`` is a noisy number of users and ``error`` the size of its noise. So few that noise
-    alone might explain them hardly count: the others of them are taken for the centre that offsets
-    are taken from. Where hardly anybody is there, see :func:`hardly_anybody`, there is nothing to
-    divide by.
+    ``absent`` is a noisy number of users and ``error`` the size of its noise. A number that may be
+    noise only is treated as zero. If hardly anybody is present, see :func:`hardly_anybody`, there
+    is no number to divide by.
 
     >>> [round(present_users(1000.0, seen, 4.0)[0]) for seen in (5.0, 20.0, 200.0)]
     [998, 981, 800]
@@ -127,7 +126,7 @@ def present_users(n_users: float, absent: float, error: float) -> tuple[float, f
 
 
 def hardly_anybody(n_users: float, absent: float, error: float) -> bool:
-    """Whether noise alone might explain those who seem to be present: then nothing is known.
+    """Whether the released number of present users may be noise only.
 
     >>> hardly_anybody(1000.0, 995.0, 4.0), hardly_anybody(1000.0, 900.0, 4.0)
     (True, False)
@@ -137,7 +136,7 @@ def hardly_anybody(n_users: float, absent: float, error: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorParts:
-    """What the error of a released mean is made of, in the units of its route.
+    """The parts of the error of a released mean, in the units of its route.
 
     Parameters
     ----------
@@ -146,11 +145,11 @@ class ErrorParts:
     laplace : bool, default=False
         Whether the noise is Laplace; otherwise normal.
     along : array of shape (d,) or float, default=0.0
-        Standard deviation that the number of users gives to each coordinate, if that is noisy.
+        Standard deviation in each coordinate due to a noisy number of users.
     pull : float, default=0.0
         How far clipping is likely to have moved the mean, as a length.
     worst_pull : float, default=0.0
-        How far it can have moved it, wherever the users are.
+        The largest distance by which clipping can have moved the mean, for any users.
     radius : float
     cut_share : float, default=0.0
 
@@ -174,7 +173,7 @@ class ErrorParts:
     pulls: NDArray[np.float64] | None = field(default=None)
 
     def scaled(self, scales: NDArray[np.float64]) -> ErrorParts:
-        """Return the same in units of which each coordinate has ``scales`` to one of the old."""
+        """Return the same in other units: coordinates are multiplied by ``scales``."""
         largest = float(scales.max())
         return replace(
             self,
@@ -187,7 +186,7 @@ class ErrorParts:
         )
 
     def stated(self) -> MeanError:
-        """Return the figures for people."""
+        """Return the stated error in the units of the data."""
         variances = self.noise**2 + np.broadcast_to(np.square(self.along), self.noise.shape)
         length = _length_quantile(variances, _LAPLACE if self.laplace else _NORMAL)
         each = math.log(1.0 / (1.0 - _CONFIDENCE)) / math.sqrt(2.0) if self.laplace else 1.96
@@ -206,8 +205,8 @@ class ErrorParts:
 def _length_quantile(variances: NDArray[np.float64], spread: float) -> float:
     """Return the 95 % quantile of the length of independent numbers with these variances.
 
-    Exact for normal noise that is alike in all coordinates; otherwise the squared length is taken
-    for a gamma variable of the same mean and variance.
+    Exact for normal noise with equal variances. Otherwise the squared length is approximated by a
+    gamma variable of the same mean and variance.
     """
     from scipy.special import gammaincinv
 
@@ -229,7 +228,7 @@ class MeanRelease:
 
     @property
     def error(self) -> MeanError:
-        """How wrong the mean is expected to be."""
+        """The stated error of the mean."""
         return self.parts.stated()
 
 
@@ -245,7 +244,7 @@ class PureRun:
     half_widths : array of shape (d,)
         Coordinate j of an offset lies between ``-half_widths[j]`` and ``half_widths[j]``.
     account : Account
-        What pays for every draw; its epsilon is shared out here.
+        The account of all draws, which divides its epsilon.
     """
 
     users: PeopleVectors
@@ -254,12 +253,12 @@ class PureRun:
 
     @property
     def epsilon(self) -> float:
-        """What the run may cost."""
+        """The epsilon that the run may spend."""
         return float_down(self.account.epsilon)
 
     @property
     def relation(self) -> Relation:
-        """The neighbours that the account is about."""
+        """The neighbouring relation of the account."""
         return self.account.relation
 
     @property
@@ -272,7 +271,7 @@ class PureRun:
         return self.clip_to_range(None, self.epsilon, reason)
 
     def clip_to_range(self, size: Size | None, epsilon: float, reason: str) -> MeanRelease:
-        """Clip to the public range; ``size`` is what was paid for the number of users already."""
+        """Clip to the public range; ``size`` is the number of users if it was released before."""
         # The mean may lie far from the centre, where the noise of the number of users matters as
         # much as that of the sum: the share is best for a mean half way to the bound.
         away = math.sqrt(2.0) * cube_deviation(self.dimension)
@@ -328,7 +327,7 @@ class PureRun:
         return self.buy_size(for_size), rest
 
     def buy_size(self, epsilon: float) -> Size:
-        """Release how many users are present."""
+        """Release the number of present users."""
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
             n_users=self.users.size_bound,
@@ -343,10 +342,10 @@ class PureRun:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A bound in the units in which its sum gets noise, and what noise that is.
+    """A bound in the units in which its sum gets noise, and the kind of noise.
 
-    A box is a cube in its half sides, around 0: the noise follows the largest coordinate, so that a
-    user moves it as far as one ``side``. Other bounds stay as they are.
+    A box is divided by its half sides and becomes a cube around 0, with noise for the largest
+    coordinate. Other bounds keep their units.
     """
 
     bound: Bound
@@ -379,7 +378,7 @@ class _Shape:
 
 @dataclass(frozen=True)
 class _Offsets:
-    """Some columns of the users' vectors, with votes of absent users if they vote."""
+    """Some columns of the users' vectors, with an optional column of votes of absent users."""
 
     columns: slice
     shape: _Shape
@@ -392,10 +391,10 @@ class _Offsets:
 
 @dataclass(frozen=True)
 class NoisyOffset:
-    """A released mean, and the standard deviations of its noise and of its divisor's effect.
+    """A released mean, with the standard deviations due to its noise and its noisy divisor.
 
-    ``users`` are those that it was divided by; ``is_known`` is false where so few are present that
-    it says nothing about them.
+    ``users`` is the divisor. ``is_known`` is false if too few users are present for a meaningful
+    mean.
     """
 
     mean: NDArray[np.float64]
@@ -407,7 +406,7 @@ class NoisyOffset:
 
 @dataclass(frozen=True)
 class Size:
-    """How many users there are, and the scale of the noise in that number.
+    """A number of users, and the scale of the noise in it.
 
     >>> Size(100.0, 2.0).combined(Size(104.0, 2.0)).number
     102.0
@@ -418,11 +417,11 @@ class Size:
 
     @property
     def careful(self) -> float:
-        """How many there are at least, except for e^-3 of all runs."""
+        """A lower bound on the number, which fails in 5 % of all runs (e^-3)."""
         return max(1.0, self.number - 3.0 * self.scale)
 
     def combined(self, other: Size) -> Size:
-        """Weigh two noisy numbers by their precision; without noise they are the same."""
+        """Combine two noisy numbers, weighted by their precision."""
         if not (self.scale and other.scale):
             return other
         old, new = self.scale**2, other.scale**2

@@ -2,7 +2,7 @@
 
 Each question is a function of *one user's* records; the answer is the private mean of its bounded
 values over users. Later questions may depend on earlier answers. The whole budget is charged when
-the data are handed over, and the question after the last one is refused.
+the data are handed over, and further questions are refused.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.costs import gdp_mu
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.account.costs import gdp_mu
+from quorate.core.bounds.grid import Bound
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState, public_generator
+from quorate.core.users import UserData
+from quorate.core.users.crowd import call_quietly, silence
+from quorate.core.users.public_choices import in_own_order
 from quorate.estimators import NotFitted, Route, UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.mean_error import MeanError
 from quorate.means.present_mean import ErrorParts
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
-from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, half_widths
-from quorate.rotation import Rotation
-from quorate.users import UserData
-from quorate.users.crowd import call_quietly, silence
-from quorate.users.public_choices import in_own_order
 
 __all__ = ["QueryAnswer", "UserQueries"]
 
@@ -65,7 +65,7 @@ class QueryAnswer:
 
 
 class UserQueries(UserEstimator):
-    r"""QueryAnswer up to ``queries`` adaptively chosen, bounded queries about users.
+    r"""Answer up to ``queries`` bounded queries about users, chosen one after the other.
 
     Privacy
     -------
@@ -76,12 +76,13 @@ class UserQueries(UserEstimator):
     public : all parameters, the questions, the number of features and, under ``Relation.REPLACE``,
         of users; released: the answers
     numerics : exact
-    proof : A question sees the records of one user at a time, so a user's value depends on that
-        user alone (if the function keeps no memory between calls); a value that is missing, of the
-        wrong shape, or an error, makes the user absent from this answer. Each answer is a private
-        mean with an equal part of the squared Gaussian budget, or (``"winsorized"``) a mean of U3
-        with an equal part of the composition; the parts add up under adaptive composition. The
-        parts are cut when the data are handed over; parameters set afterwards change none of them.
+    proof : A query gets the records of one user at a time, so a user's value depends on that user
+        alone (if the function keeps no state between calls). If it returns no value or one of the
+        wrong shape, or raises an error, the user counts as absent from this answer. Each answer is
+        a private mean with an equal part of the squared Gaussian budget, or (``"winsorized"``) a
+        mean of U3 with an equal part of the composition; the parts add up under adaptive
+        composition. The parts are fixed in ``fit``; parameters that are set later do not change
+        them.
 
     Utility
     -------
@@ -115,9 +116,9 @@ class UserQueries(UserEstimator):
     Attributes
     ----------
     guarantee_ : Guarantee
-        Of all answers together; its events are what has been drawn so far.
+        The guarantee of all answers together; its events are the draws so far.
     algorithm_ : Route
-        What was asked for; every answer has its own.
+        The requested algorithm. Each answer states the one that was used for it.
 
     References
     ----------
@@ -174,10 +175,9 @@ class UserQueries(UserEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQueries:
-        """Charge the whole budget and take the data (records with ``users``, or a crowd).
+        """Charge the whole budget and store the data (records with ``users``, or a crowd).
 
-        What the desk needs to answer is fixed here: parameters that are set later change nothing
-        until the next :meth:`fit`.
+        All parameters are fixed here: changing them later has no effect until the next :meth:`fit`.
         """
         bound = self._checked_bound()
         if self.algorithm == "winsorized":
@@ -188,7 +188,7 @@ class UserQueries(UserEstimator):
         people = self._population(X, None, users)
         rotated = self._rotated(bound, people.n_users) if self.algorithm == "winsorized" else None
         if rotated is not None:
-            account.plan(rotated.event)
+            account.reserve_chain(rotated.event)
         self._desk = _Desk(
             people=people,
             bound=bound,
@@ -219,14 +219,14 @@ class UserQueries(UserEstimator):
     def ask(self, query: Query) -> QueryAnswer:
         """Return the private mean over users of ``query(records of one user)``.
 
-        The question is first put to made-up records, two rows of zeros: an error or a wrong shape
-        there is refused and costs nothing.
+        The query is first tried on two made-up rows of zeros: an error or a wrong shape there is
+        refused and costs nothing.
 
         Parameters
         ----------
         query : callable
-            From an array (records x features) to a vector of length ``dimension``, or to a number
-            if that is 1. It must not remember anything from one user to the next.
+            Takes an array (records x features), and returns a vector of length ``dimension``, or a
+            number if that is 1. It must not remember anything from one user to the next.
         """
         desk = self._fitted_desk()
         if not callable(query):
@@ -259,7 +259,7 @@ class UserQueries(UserEstimator):
         return mechanism
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data behind: a saved or copied object holds no records, answers nothing."""
+        """Leave the data out: a saved or copied object holds no records and answers nothing."""
         state = dict(super().__getstate__())
         if (desk := state.get("_desk")) is not None:
             state["_desk"] = desk.closed()
@@ -287,10 +287,10 @@ class UserQueries(UserEstimator):
 
 @dataclass(kw_only=True)
 class _Desk:
-    """Where questions are answered: the data, the budget that was charged, and what is left.
+    """The data and the charged budget behind the answers.
 
-    Nothing here changes except the tickets, one for each question that may still be asked. Taking
-    one is a single step, so that two threads cannot take the same.
+    Only the list of tickets changes, with one ticket for each question that may still be asked.
+    Taking a ticket is atomic, so two threads cannot take the same one.
     """
 
     people: People | None
@@ -320,7 +320,7 @@ class _Desk:
             return self._winsorized(self.rotated, values, self.account)
         share = Fraction(1, self.queries)
         run = gaussian_run(self.account, values, self.bound, share=share, spread=self.radius)
-        release = run.clip("you asked for it.") if self.algorithm == "clip" else run.adapt()
+        release = run.clip("it was requested.") if self.algorithm == "clip" else run.adapt()
         return QueryAnswer(
             value=release.mean + self.bound.centre,
             error=release.error,
@@ -334,7 +334,7 @@ class _Desk:
         )
 
     def _try_out(self, query: Query, n_features: int) -> None:
-        """Refuse a question that fails on records which are nobody's."""
+        """Refuse a question that fails on made-up records."""
         expected = f"a vector of length {self.bound.dimension}"
         if self.bound.dimension == 1:
             expected += " or a number"
@@ -360,13 +360,13 @@ class _Desk:
         each = mechanism.coordinate
         noise = np.full(mean.shape, math.sqrt(2.0) * each.noise_scale)
         error = ErrorParts(noise=noise, laplace=True, radius=each.range.half_width).stated()
-        route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
+        route = Route(name="winsorized", reason="it was requested.", spread=self.radius)
         return QueryAnswer(value=mean + self.bound.centre, error=error, algorithm=route)
 
 
 @dataclass(frozen=True)
 class _Evaluated:
-    """One value per user; one for whom anything goes wrong is absent (NaN)."""
+    """One value per user; NaN (absent) if the question fails for that user."""
 
     query: Query
     dimension: int
@@ -392,7 +392,7 @@ def _as_floats(query: Query, records: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _unwritable(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a view that a question cannot write to: the next one is to see the same records."""
+    """Return a read-only view, so that a question cannot change records for the next one."""
     view = rows.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Standardised features, with a centre and a scale that were paid for."""
+"""Standardised features, with a private centre and a private scale."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from quorate import _validate
 from quorate._validate import float_down
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Bound, Box
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.data.tables import declared_names
 from quorate.estimators import Route, UserEstimator
-from quorate.grid import Bound, Box
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.mean_error import MeanError
 from quorate.means.median import OwnValues, QuantileError, RecordQuantile
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
-from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, declared_bound, for_squares, half_widths
-from quorate.users import UserData
-from quorate.users.tables import declared_names
 
 __all__ = ["CENTRE_SHARE", "QUARTILES_APART", "UserScaler", "scaler_route"]
 
@@ -42,7 +42,7 @@ _QUARTILES = Route(name="quartiles", reason="delta = 0: three private quantiles 
 
 
 def scaler_route(delta: float) -> Route:
-    """Return the way to a centre and a scale, from public numbers.
+    """Return the method for a centre and a scale, from public numbers.
 
     >>> scaler_route(0.0).name, scaler_route(1e-6).name
     ('quartiles', 'moments')
@@ -53,8 +53,8 @@ def scaler_route(delta: float) -> Route:
 class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type: ignore[misc]
     r"""Subtract a private centre from each feature and divide by a private scale.
 
-    Fitted on users, applied to rows. Put it in front of a learner in a pipeline; its cost adds to
-    the learner's.
+    It is fitted on users and applied to rows. Use it in a pipeline before a model; its cost adds to
+    that of the model.
 
     Privacy
     -------
@@ -90,7 +90,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     categories : dict, optional
         Public values by column; each becomes a column of zeros and ones.
     relation, ledger, data_name, random_state
-        As everywhere; nothing here is drawn in public.
+        As everywhere; no public randomness is used.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         return np.asarray((self._features(X) - self.centre_) / self.scale_)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the rows in their own units."""
+        """Return standardised rows in the original units."""
         return np.asarray(self._features(X) * self.scale_ + self.centre_)
 
     def _by_moments(self, people: People, bound: Bound, account: Account) -> _Released:
@@ -180,7 +180,9 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
         squares = PeopleVectors.of(people, _Squares(centre, widths), box)
         second = private_mean(account, squares, box, share=1 - CENTRE_SHARE)
-        return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0)), first.error
+        # A variance below its noise is only known to be so small.
+        variances = np.maximum(second.mean + box.centre, second.parts.noise)
+        return centre, np.sqrt(variances), first.error
 
     def _by_quantiles(self, people: People, bound: Bound, account: Account) -> _Released:
         widths = half_widths(bound)

@@ -1,7 +1,7 @@
-"""What released lifts say about how far from a centre the users are.
+"""The users' spread, estimated from released lifts.
 
-The mean lift of a ball (:mod:`quorate.core.bounds.lifted_ball`) falls as users lie farther out. A
-round moves a distribution over the logarithm of their spread; it is made of released numbers only.
+The mean lift of a ball (:mod:`quorate.core.bounds.lifted_ball`) falls as users lie farther out.
+Each round updates a distribution over the logarithm of their spread, from released numbers only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LIFTS, _CONE_LIFTS = (
 
 @dataclass(frozen=True)
 class SpreadBelief:
-    """A distribution over the logarithm of the users' spread, from released lifts.
+    """A posterior distribution of the logarithm of the users' spread, from released lifts.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class SpreadBelief:
     def at_most(
         cls, reach: float, *, cone: bool = False, known: float | None = None
     ) -> SpreadBelief:
-        """Return the belief before the first round: any spread up to ``reach``, or a ``known``."""
+        """Return the prior of the first round: any spread up to ``reach``, or a ``known`` one."""
         logs = math.log(reach) - np.arange(0.0, 24.0, 0.1)
         if known is not None:
             logs = np.array([math.log(known)])
@@ -60,7 +60,7 @@ class SpreadBelief:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The spread that is believed in, and how unsure its logarithm is."""
+        """The estimated spread, and the standard deviation of its logarithm."""
         chances = np.exp(self.weights - self.weights.max())
         chances = chances / chances.sum()
         mean = float(np.dot(chances, self.logs))
@@ -80,7 +80,7 @@ class SpreadBelief:
     ) -> SpreadBelief:
         """Return the belief after a round whose mean lift was ``height``, in radii.
 
-        ``around`` is how far the centre of the ball may be from that of the users.
+        ``around`` is the possible distance of the ball's centre from that of the users.
         """
         sizes = 0.5 * np.log(np.exp(2.0 * self.logs) + around**2) - math.log(radius)
         expected = np.interp(sizes, _LOGS, _CONE_LIFTS if self.cone else _LIFTS)

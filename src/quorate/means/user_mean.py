@@ -1,4 +1,4 @@
-"""The private mean people use: no radius to guess, an error that falls with records per user."""
+"""The private mean with automatic clipping: its error falls as users hold more records."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.costs import gdp_mu
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.account.costs import gdp_mu
+from quorate.core.bounds.grid import Bound
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.data.tables import declared_names, declared_users
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.present_mean import ErrorParts, MeanRelease
 from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
-from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, declared_bound, half_widths
-from quorate.rotation import Rotation
-from quorate.users import UserData
-from quorate.users.crowd import declared_users
-from quorate.users.tables import declared_names
 
 __all__ = ["UserMean"]
 
@@ -56,25 +55,25 @@ class UserMean(UserEstimator):
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``mean_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : Records of a user are averaged and clipped to ``bounds``; what follows sees one vector a
-        user. *Ball*: Gaussian sums in balls, with lifts that cost nothing
-        (``docs/proofs/lifted_ball.md``), at most one question about pairs or windows and one choice
-        of a radius, each with a part of one :class:`~quorate.accounting.account.Account`. *Pure
-        routes*: a count, how narrow windows are or how far pairs lie apart, where windows lie, ends
-        by the users beyond, and a sum with Laplace noise or, of a box, with noise of the largest
-        coordinate, adding up to ``epsilon``. Decisions use released numbers only.
+    proof : Records of a user are averaged and clipped to ``bounds``; all later steps use one vector
+        per user. *Ball*: Gaussian sums in balls, with lifts that cost nothing
+        (``docs/proofs/lifted_ball.md``), and at most one test on pairs or windows, each with a
+        share of one :class:`~quorate.core.account.account.Account`.
+        *Pure routes*: a count, the width of windows or the distance of pairs, the position of
+        windows, their ends, and a sum with Laplace noise (for a box: noise for the largest
+        coordinate). The costs add up to ``epsilon``. Decisions use released numbers only.
 
     Utility
     -------
-    Every way is asked what error it expects, from public and released numbers, and the least is
-    taken (:mod:`quorate.means.routes.ways`). ``error_.standard_error`` is the root mean square
-    length of the noise; ``error_.bound`` and, for each coordinate, ``error_.coordinates`` bound the
-    error with probability 95 %. They include clipping and absent users, and assume that users
-    become fewer towards the ends; ``error_.worst`` holds without this assumption. For n users whose
-    means spread by :math:`\tau` (L2) in d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt
-    d/(n\mu)` with :math:`\mu` = ``gdp_mu(epsilon, delta)``. With too few users, or if the public
-    range is not much wider than the users, users are clipped to the range, and ``algorithm_`` says
-    so.
+    The expected error of every method follows from public and released numbers, and the method
+    with the smallest one is used (:mod:`quorate.means.routes.expected_errors`).
+    ``error_.standard_error`` is the root mean square length of the noise; ``error_.bound`` and, for
+    each coordinate, ``error_.coordinates`` bound the error with probability 95 %. They include
+    clipping and absent users, and assume that users become fewer towards the ends; ``error_.worst``
+    holds without this assumption. For n users whose means spread by :math:`\tau` (L2) in d >= 10
+    dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
+    ``gdp_mu(epsilon, delta)``. With too few users, or if the public range is not much wider than
+    the users, users are clipped to the range, and ``algorithm_`` says so.
 
     Complexity
     ----------
@@ -88,23 +87,23 @@ class UserMean(UserEstimator):
         0 gives pure differential privacy, for few dimensions.
     bounds : float, pair, dict or Bound
         Public range of the values: a number b for [-b, b] in each coordinate, (lower, upper), or a
-        :class:`~quorate.grid.Bound`. Loose is fine; it costs a few percent per power of ten.
+        :class:`~quorate.core.bounds.grid.Bound`. It may be loose: each power of ten costs a few
+        percent of accuracy.
     categories : dict, optional
         Public values by column; each becomes a column of zeros and ones, whose mean is a share
-        (:mod:`quorate.users.coding`).
+        (:mod:`quorate.data.coding`).
     algorithm : str, default="auto"
-        ``"clip"`` to the range; ``"interval"``: clip to where users are seen to be, feature by
-        feature; ``"ball"`` (delta > 0): a ball that drifts to the users; ``"winsorized"`` as
-        published (needs ``radius``).
+        ``"clip"`` to the range; ``"interval"``: clip each feature to an interval around the users,
+        found privately; ``"ball"`` (delta > 0): clip to a ball that is moved to where the users
+        are; ``"winsorized"`` as published (needs ``radius``).
     radius : float, optional
         How far users lie from their centre (L2), if that is public knowledge.
     records : int, "auto" or None, default=None
-        ``None`` counts every user equally. A number M weighs users by sqrt(min(1, m/M)), m being
-        how many records they hold: best when users differ less than their records. ``"auto"`` finds
-        M privately.
+        ``None`` counts every user equally. A number M weighs a user with m records by sqrt(min(1,
+        m/M)): best if users differ less than the records of one user. ``"auto"`` finds M privately.
     robust : float, default=0.0
-        Share of users who may be hostile or far away; they are kept from dragging the mean, at the
-        price of a bias if they are honest. Up to 0.25.
+        Share of users who may be hostile or far away; their influence on the mean is limited. If
+        they are honest, this causes a bias. Up to 0.25.
     constants : {"calibrated", "published"}, default="calibrated"
         For ``algorithm="winsorized"``.
     relation, ledger, data_name, random_state
@@ -116,7 +115,7 @@ class UserMean(UserEstimator):
     guarantee_ : Guarantee
     error_ : MeanError
     algorithm_ : Route
-        Which way was taken, and why.
+        Which method was used, and why.
 
     References
     ----------
@@ -195,7 +194,7 @@ class UserMean(UserEstimator):
         return self
 
     def _check_parameters(self, X: Any) -> None:
-        """Refuse everything that parameters and shapes show to be wrong, before the charge."""
+        """Refuse wrong parameters and shapes, before the charge."""
         _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
@@ -215,13 +214,13 @@ class UserMean(UserEstimator):
                 raise ParameterError(reason)
         if self.algorithm == "winsorized":
             # What cannot be planned for two users cannot be for more.
-            told = declared_users(X, None)
-            self._published(bound, 2 if told is None else told).error_bound(0.5)
+            users = declared_users(X, None)
+            self._published(bound, 2 if users is None else users).error_bound(0.5)
         elif self.delta:
             gdp_mu(float(self.epsilon), float(self.delta))
 
     def _conflicts(self, dimension: int) -> list[tuple[bool, str]]:
-        """Return combinations of parameters that mean nothing, with what to do."""
+        """Return meaningless combinations of parameters, each with a message."""
         pure, replace = self.delta == 0, self.relation is Relation.REPLACE
         return [
             (
@@ -254,7 +253,7 @@ class UserMean(UserEstimator):
     def _release(
         self, people: People, bound: Bound, account: Account
     ) -> tuple[MeanRelease, NDArray[np.float64]]:
-        """Return what was released, and how many units of the data each of its units is."""
+        """Return the release, and the factors that convert it to the units of the data."""
         ones = np.ones(bound.dimension)
         if self.algorithm == "winsorized":
             return self._winsorized(people, bound, account), ones
@@ -266,7 +265,7 @@ class UserMean(UserEstimator):
             account=account,
         )
         if self.algorithm == "clip":
-            return run.clip(None, "you asked for it."), half_widths(bound)
+            return run.clip(None, "it was requested."), half_widths(bound)
         if self.algorithm == "interval":
             return run.interval(run.count()), half_widths(bound)
         return run.adapt(), half_widths(bound)
@@ -287,7 +286,7 @@ class UserMean(UserEstimator):
             spread=None if self.radius is None else float(self.radius),
         )
         if self.algorithm == "clip":
-            return run.clip("you asked for it.")
+            return run.clip("it was requested.")
         return run.adapt()
 
     def _published(self, bound: Bound, n_users: int) -> WinsorizedMean | RotatedWinsorizedMean:
@@ -315,7 +314,7 @@ class UserMean(UserEstimator):
         if self.delta == 0 and people.n_features > 1:
             raise ParameterError(_ONE_DIMENSION)
         mechanism = self._published(bound, people.n_users)
-        account.plan(mechanism.event)
+        account.reserve_chain(mechanism.event)
         vectors = PeopleVectors.of(people, UserData.user_means, bound).rows()
         if isinstance(mechanism, WinsorizedMean):
             mean = np.array([mechanism.release(vectors.column(0), account=account)])
@@ -325,7 +324,7 @@ class UserMean(UserEstimator):
             mean = mechanism.release(vectors, rotation=rotation, account=account)
             scales = np.full(mechanism.padded, mechanism.coordinate.noise_scale)
             width = mechanism.coordinate.range.half_width * math.sqrt(mechanism.padded)
-        route = Route(name="winsorized", reason="you asked for it.", spread=mechanism.radius)
+        route = Route(name="winsorized", reason="it was requested.", spread=mechanism.radius)
         noise = np.full(mean.shape, math.sqrt(2.0) * float(scales[0]))
         parts = ErrorParts(noise=noise, laplace=True, radius=width)
         return MeanRelease(mean=mean, parts=parts, route=route)

@@ -1,10 +1,10 @@
-r"""How different are people? The share of variance between users, and how many records they hold.
+r"""The share of variance between users, and the number of records that users hold.
 
-Two users who are alike differ in their means only because each holds few records. How much that
-makes, each user's own records say: half of them against the other half. The ratio of the two
-distances, for random pairs of users, is distributed like
-:math:`F_{d,2d}/(1-\rho)`, where :math:`\rho` is the share of the variance of user means that lies
-between users. A bounded function of the ratio is averaged privately and inverted through that law.
+The means of two similar users differ only because each holds few records. The size of this effect
+follows from each user's own records: one half is compared with the other. The ratio of the two
+distances, for random pairs of users, is distributed like :math:`F_{d,2d}/(1-\rho)`, where
+:math:`\rho` is the share of the variance of user means that lies between users. A bounded function
+of the ratio is averaged privately and inverted through that law.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
-from quorate.accounting.secret_pairs import secret_pairs
+from quorate.core.account.account import Account
+from quorate.core.account.secret_pairs import secret_pairs
+from quorate.core.bounds.grid import Bound, Interval
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
+from quorate.core.users.public_choices import in_own_order
+from quorate.data.tables import declared_names
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound, Interval
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.stated_error import StatedError
 from quorate.mechanisms.sums import choose_grid
-from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, declared_bound, half_widths
-from quorate.users import UserData
-from quorate.users.public_choices import in_own_order
-from quorate.users.tables import declared_names
 
 __all__ = [
     "ROUTE",
@@ -49,7 +49,7 @@ __all__ = [
 _MOST_PAIRED = 2**16
 # Shares of epsilon: the pairs' scores, how many pairs can be asked, and the inverse records.
 _SCORES, _USABLE, _RECORDS = Fraction(13, 20), Fraction(1, 10), Fraction(1, 4)
-ROUTE = Route(name="pairs", reason="Random pairs of users against halves of their own records.")
+ROUTE = Route(name="pairs", reason="pairs of users, compared with halves of their own records.")
 # Half-widths of normal intervals that hold with 95 %.
 _CONFIDENCE, _NORMAL = 0.95, 1.96
 _COVERS = (
@@ -65,13 +65,13 @@ _MOST = 2.0**20
 
 
 def _softness(dimension: int) -> float:
-    """Return how softly a pair's score rises: one coordinate needs a wider slope."""
+    """Return the slope of a pair's score; one coordinate needs a wider one."""
     return 1.0 if dimension == 1 else 0.6
 
 
 @lru_cache(maxsize=64)
 def _log_ratios(dimension: int) -> NDArray[np.float64]:
-    """Return equally likely values of the logarithm of F(d, 2d)."""
+    """Return equally spaced quantiles of the logarithm of F(d, 2d)."""
     from scipy.special import fdtri
 
     middle = (np.arange(_POINTS) + 0.5) / _POINTS
@@ -90,7 +90,7 @@ def expected_score(share: float, dimension: int) -> float:
 
 
 def share_from_score(score: float, dimension: int) -> float:
-    """Return the share between users at which pairs score so high, within [0, 1].
+    """Return the share between users at which the expected score is ``score``, within [0, 1].
 
     >>> round(share_from_score(expected_score(0.7, 3), 3), 6)
     0.7
@@ -108,7 +108,7 @@ def share_from_score(score: float, dimension: int) -> float:
 
 
 def expected_half_width(share: float, *, users: int, epsilon: float, dimension: int) -> float:
-    """Return half of the range that will be stated where everybody can be asked.
+    """Return the expected half-width of the stated interval if all pairs can be scored.
 
     >>> expected_half_width(0.5, users=10_000, epsilon=1.0, dimension=2) < 0.1
     True
@@ -124,10 +124,10 @@ def expected_half_width(share: float, *, users: int, epsilon: float, dimension: 
 
 @dataclass(frozen=True, kw_only=True)
 class VariationError(StatedError):
-    """Where the true figures lie with 95 % each, privacy noise and the choice of pairs included.
+    """95 % confidence intervals for the true figures, with privacy noise and the choice of pairs.
 
-    Users are taken for normal around their centres, with an allowance of 0.03 for unequal numbers
-    of records: the share of very skewed people reads up to 0.1 too low.
+    They assume that users are normal around their centres, with an allowance of 0.03 for unequal
+    numbers of records. For very skewed data the share is up to 0.1 too low.
 
     >>> VariationError(share=(0.4, 0.6), between=(0.1, 0.2), records=(4.0, 6.0)).share
     (0.4, 0.6)
@@ -151,7 +151,7 @@ class VariationError(StatedError):
 
     @property
     def worst(self) -> float:
-        """Of all three, also for users who are not normal: shares lie between 0 and 1.
+        """The same for users of any distribution: shares lie between 0 and 1.
 
         >>> VariationError(share=(0.0, 0.4), between=(0.0, 0.2), records=(3.0, 9.0)).worst
         3.0
@@ -162,8 +162,8 @@ class VariationError(StatedError):
 class UserVariation(UserEstimator):
     r"""How much users differ from each other, and how many records they have.
 
-    Spend a small epsilon on it before planning: forecasts need ``between_`` and ``records_``, and
-    both are hard to guess.
+    Release it with a small epsilon before planning: forecasts need ``between_`` and ``records_``,
+    which are hard to guess.
 
     Privacy
     -------
@@ -175,9 +175,9 @@ class UserVariation(UserEstimator):
     numerics : exact
     proof : Three sums with Laplace noise that share epsilon. Pairs are disjoint and drawn from a
         secret order, uniformly, so a replaced user is in one pair (see
-        :mod:`quorate.accounting.secret_pairs`); a pair's score lies in [0, 1], and so
-        does whether it can be asked, and so does one over a user's number of records: each sum
-        moves by at most 1. A pair that cannot be asked scores 1/2.
+        :mod:`quorate.core.account.secret_pairs`); a pair's score, whether the pair can be scored,
+        and one over a user's number of records all lie in [0, 1], so each sum moves by at most 1. A
+        pair that cannot be scored counts as 1/2.
 
     Utility
     -------
@@ -196,11 +196,11 @@ class UserVariation(UserEstimator):
         Public limits of the features, as in :class:`~quorate.means.user_mean.UserMean`; features
         are compared in units of their widths.
     delta : 0.0
-        The comparison is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation : Relation, default=Relation.REPLACE
-        Must be ``Relation.REPLACE``: when somebody joins, everybody may get another partner.
+        Must be ``Relation.REPLACE``: if a user joined, all pairs might change.
     ledger, data_name, random_state
-        As everywhere; nothing here is drawn in public.
+        As everywhere; no public randomness is used.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class UserVariation(UserEstimator):
         Share of the variance of *single records* that lies between users (the intraclass
         correlation), from ``share_`` and ``records_``.
     records_ : float
-        Harmonic mean of how many records users hold, of those who hold any.
+        Harmonic mean of the number of records, over users who hold any.
     error_ : VariationError
     algorithm_ : Route
     guarantee_ : Guarantee
@@ -283,12 +283,12 @@ class UserVariation(UserEstimator):
 
 
 def _between(share: float, records: float) -> float:
-    """Return the share of one record's variance, from that of a mean of so many records."""
+    """Convert a share of the variance of means into one of the variance of single records."""
     return share / (share + records * (1.0 - share)) if share > 0 else 0.0
 
 
 def _release_scores(people: People, bound: Bound, account: Account) -> tuple[float, float, float]:
-    """Return the mean score of pairs that can be asked, its noise, and how many there are."""
+    """Return the mean score of pairs that can be scored, its noise, and their number."""
     pairs = min(people.n_users, _MOST_PAIRED) // 2
     rows = secret_pairs(people, _Halves(bound), account=account, most=_MOST_PAIRED)
     found = rows.map(_pair_scores)
@@ -322,7 +322,7 @@ def _pair_scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _release_records(people: People, account: Account) -> tuple[float, float, float]:
-    """Return the sum of one over the records held, those present, and the sum's half-width."""
+    """Return the sum of 1 / records, the number of present users, and that sum's half-width."""
     total = _laplace(people.n_users, _RECORDS / 2 * account.epsilon)
     here = _laplace(people.n_users, _RECORDS / 2 * account.epsilon)
     inverse = people.total(_Inverse(), total.grid)
@@ -339,10 +339,10 @@ def _laplace(count: int, epsilon: Fraction) -> LaplaceSum:
 
 @dataclass(frozen=True)
 class _Halves:
-    """A row for each user: the mean in units of the widths, and its variance by the two halves.
+    """A row for each user: the mean in units of the widths, and its variance from the two halves.
 
-    A user's records are dealt out in turn, in an order of the user's own. NaN for whom it cannot
-    be said.
+    Records go to the halves alternately, in an order that depends on this user only. NaN if a user
+    holds fewer than two records.
     """
 
     bound: Bound

@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Bound
 from quorate.core.people import People
-from quorate.grid import Bound
 from quorate.means.present_mean import MeanRelease
 from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.means.routes.gaussian_routes import GaussianRun
@@ -28,7 +28,7 @@ def gaussian_run(
 ) -> GaussianRun:
     """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
-    What is ``known`` are parameters of :class:`~quorate.means.routes.gaussian_routes.GaussianRun`.
+    ``known`` holds parameters of :class:`~quorate.means.routes.gaussian_routes.GaussianRun`.
     """
     return GaussianRun(users=users, reach=bound.l2_radius, account=account.part(share), **known)
 
@@ -40,8 +40,8 @@ def private_mean(
 
     >>> import numpy as np
     >>> from quorate.core.people import People
-    >>> from quorate.grid import Box
-    >>> from quorate.users import UserData
+    >>> from quorate.core.bounds.grid import Box
+    >>> from quorate.core.users import UserData
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> rows = np.random.default_rng(0).normal(size=(2000, 2))
     >>> people = People(UserData(rows, offsets=range(2001)), account.relation)
@@ -55,7 +55,7 @@ def private_mean(
 
 
 def pure_mean(account: Account, people: People, bound: Bound) -> MeanRelease:
-    """Release the mean of people's mean records without Gaussian noise, as an offset."""
+    """Release the mean of users' mean records by pure mechanisms, as an offset from the centre."""
     unit, scales = unit_bound(bound), half_widths(bound)
     users = PeopleVectors.of(people, InHalfWidths(bound), unit)
     release = AutoRun(users=users, bound=unit, account=account).adapt()

@@ -1,11 +1,10 @@
-"""One vector and one bounded weight a user: what every route of the mean works on.
+"""One vector and one bounded weight per user: the input of every route of the mean.
 
 Vectors are offsets from the centre of the public bound, finite and inside it, or rows of NaN for
-users without usable records, who are *absent*; weights lie in [0, 1].
-
-:class:`PeopleVectors` leaves the vectors with people, who then have one record each, or none if
-they are absent; its answers are sealed. :class:`WeightedUsers` is what a statistic sees of them:
-those of one part, as arrays, each treated alone, in blocks that stay in the cache.
+users without readable records, who are *absent*; weights lie in [0, 1]. :class:`PeopleVectors`
+turns each user's records into one record, the vector (none for absent users); its answers are
+sealed. :class:`WeightedUsers` holds the vectors and weights of one part as arrays. Each user is
+treated alone, in blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
-from quorate.accounting.secret_pairs import secret_pairs
+from quorate.core.account.account import Account
+from quorate.core.account.secret_pairs import secret_pairs
+from quorate.core.bounds.grid import Bound, Grid
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.sealed import Sealed, SealedRows
-from quorate.grid import Bound, Grid
-from quorate.guarantees import Relation
-from quorate.users import UserData
-from quorate.users.data import ordered_users
-from quorate.users.store import offsets_of
+from quorate.core.users import UserData
+from quorate.core.users.data import ordered_users
+from quorate.core.users.store import offsets_of
 
 __all__ = ["PeopleVectors", "WeightedUsers", "bounded_vectors", "record_weights"]
 
@@ -40,10 +39,10 @@ _BLOCK = 2**17
 def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:
     """Return the offsets of ``values`` from the centre of ``bound``, clipped into it.
 
-    A row without a finite number is nobody's and becomes NaN. Otherwise a coordinate (in a box) or
-    a row (in a ball) that is NaN or infinite becomes the centre.
+    A row without any finite number stands for an absent user and becomes NaN. In other rows a
+    coordinate (in a box) or the whole row (in a ball) that is NaN or infinite becomes the centre.
 
-    >>> from quorate.grid import Box
+    >>> from quorate.core.bounds.grid import Box
     >>> bounded_vectors(np.array([[3.0, np.nan], [np.nan, np.nan]]), Box([0.0, 0.0], [2.0, 2.0]))
     array([[ 1.,  0.],
            [nan, nan]])
@@ -61,8 +60,8 @@ def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.flo
 def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.float64]:
     """Return min(1, sqrt(count / records)): the weight that makes every user equally noisy.
 
-    The mean of m records has a standard error of 1/sqrt(m); multiplied by sqrt(m) all users differ
-    from the centre by about the same, so one radius fits all and no one's weight exceeds 1.
+    The mean of m records has a standard error of 1/sqrt(m); after multiplication by sqrt(m) all
+    users are about equally far from the centre, so one radius suits all of them.
 
     >>> record_weights(np.array([1, 25, 100, 10_000]), records=100)
     array([0.1, 0.5, 1. , 1. ])
@@ -81,7 +80,7 @@ class WeightedUsers:
     weights : array of shape (n,) or None
         ``None`` means that everybody has weight 1.
     counts : array of shape (n,) or None
-        How many records users hold, if they may be weighed.
+        Number of records of each user, if weights may be used.
 
     Examples
     --------
@@ -111,12 +110,12 @@ class WeightedUsers:
 
     @property
     def own_weights(self) -> NDArray[np.float64]:
-        """The weights, 1 for everybody if there are none."""
+        """The weights; 1 for every user if there are none."""
         return np.ones(self.n_users) if self.weights is None else self.weights
 
     @property
     def held(self) -> NDArray[Any]:
-        """How many records users hold; 0 for everybody if that is not known."""
+        """The number of records of each user; 0 for every user if it is not known."""
         return np.zeros(self.n_users, np.int64) if self.counts is None else self.counts
 
     @property
@@ -125,15 +124,14 @@ class WeightedUsers:
         return np.asarray(~np.isnan(self.vectors[:, 0]))
 
     def weighed(self, records: float) -> WeightedUsers:
-        """Return the same users, weighed by their records up to ``records``."""
+        """Return the same users, weighted by their numbers of records up to ``records``."""
         weights = np.where(self.present, record_weights(self.held, records=records), 0.0)
         return replace(self, weights=weights)
 
     def distances(self, centre: NDArray[np.float64], relation: Relation) -> NDArray[np.float64]:
-        """Return how far each user's weighted offset from ``centre`` reaches.
+        """Return the length of each user's weighted offset from ``centre``.
 
-        Absent users are at the centre if everybody is counted, which is public under replacement;
-        nowhere (NaN) if only those who are present are.
+        An absent user has length 0 under replacement, where all users count; otherwise NaN.
         """
         result = np.empty(self.n_users)
         for part, block in self._offsets(centre):
@@ -145,7 +143,8 @@ class WeightedUsers:
     def offsets(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weighted offsets from ``centre``; the vectors themselves if all are equal.
 
-        The bound of a sum of vectors has the centre, that of a sum of offsets is around 0.
+        The bound of a sum of vectors keeps its centre; the bound of a sum of offsets is centred at
+        0.
         """
         if self.weights is None:
             return self.vectors
@@ -167,19 +166,19 @@ class WeightedUsers:
 
 @dataclass(frozen=True)
 class PeopleVectors:
-    """One bounded vector for each user, kept where the records lie.
+    """One bounded vector per user, stored where the user's records are.
 
     Parameters
     ----------
     people : People
-        One record for each user who is present: the vector; the target is how many records they
-        hold, if users may be weighed. Made by :meth:`of`.
+        One record for each present user: the vector. The target is the number of records if users
+        may be weighted. Made by :meth:`of`.
     records : float or None
-        Up to how many records users are weighed.
+        Number of records from which on a user has full weight.
 
     Examples
     --------
-    >>> from quorate.grid import Box
+    >>> from quorate.core.bounds.grid import Box
     >>> data = UserData.from_arrays([[1.0], [9.0], [3.0]], users=["ann", "bob", "ann"])
     >>> people = People(data, Relation.REPLACE)
     >>> users = PeopleVectors.of(people, UserData.user_means, Box([0.0], [8.0]))
@@ -199,7 +198,7 @@ class PeopleVectors:
         *,
         counted: bool = False,
     ) -> PeopleVectors:
-        """Return the users' ``vectors``, bounded and taken from the centre of ``bound``."""
+        """Return the users' ``vectors`` as bounded offsets from the centre of ``bound``."""
         return cls(people.derive(_AsRecord(vectors, bound, counted=counted), keep=True))
 
     @property
@@ -209,12 +208,12 @@ class PeopleVectors:
 
     @property
     def size_bound(self) -> int:
-        """A public number of users that sums have room for."""
+        """Public upper bound on the number of users, from which the grid of sums follows."""
         return self.people.size_bound
 
     @property
     def relation(self) -> Relation:
-        """The neighbours that answers are about."""
+        """The neighbouring relation of answers."""
         return self.people.relation
 
     @property
@@ -229,7 +228,7 @@ class PeopleVectors:
 
     @property
     def counted(self) -> bool:
-        """Whether it is known how many records users hold, so that they can be weighed."""
+        """Whether the number of records of each user is known, so that weights can be used."""
         return self.people.has_target
 
     def equally(self) -> PeopleVectors:
@@ -237,7 +236,7 @@ class PeopleVectors:
         return replace(self, records=None)
 
     def weighed(self, records: float) -> PeopleVectors:
-        """Return the same users, weighed by their records up to ``records``."""
+        """Return the same users, weighted by their numbers of records up to ``records``."""
         return replace(self, records=records)
 
     def total(self, contributions: OfUsers, grid: Grid) -> Sealed:
@@ -245,11 +244,11 @@ class PeopleVectors:
         return self.people.total(_Contributions(self._on(contributions), grid.bound), grid)
 
     def counts(self, values: OfUsers, thresholds: Rows) -> Sealed:
-        """Count the users whose number is at most each public threshold; NaN is beyond all."""
+        """Count the users at or below each public threshold; NaN is above all of them."""
         return self.people.counts(self._on(values), thresholds, dimension=self.dimension)
 
     def each(self, values: OfUsers) -> SealedRows:
-        """Return one number, or a row of them, for each user; those of the absent may be NaN."""
+        """Return one number or row for each user; NaN is allowed for absent users."""
         return self.people.each(self._on(values))
 
     def tally(self, labels: OfUsers, size: int, *, labellings: int = 1) -> Sealed:
@@ -257,7 +256,7 @@ class PeopleVectors:
         return self.people.tally(self._on(labels), size, labellings=labellings)
 
     def rows(self) -> SealedRows:
-        """Return the vectors; for mechanisms that take one row a user."""
+        """Return the vectors, for mechanisms that need one row per user."""
         return self.each(_vectors)
 
     def column(self, coordinate: int) -> SealedRows:
@@ -269,7 +268,7 @@ class PeopleVectors:
         return self.counts(_held, thresholds)
 
     def count_within(self, thresholds: Rows, centre: Rows) -> Sealed:
-        """Count the users whose weighted offset from ``centre`` reaches at most each distance."""
+        """Count the users whose weighted offset from ``centre`` is within each distance."""
         return self.counts(_Distances(centre, self.relation), thresholds)
 
     def pair_distances(
@@ -277,10 +276,10 @@ class PeopleVectors:
     ) -> SealedRows:
         """Return the distances of random disjoint pairs, in units of one user's spread.
 
-        Two independent users who each deviate by s / weight from a common centre are
-        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root. A pair
-        with an absent user counts as 0 in an even place and as infinity in an odd one, so that
-        such pairs hardly move the median; or only those who are present are paired.
+        Two independent users who each deviate by s / weight from a common centre are s * sqrt(1/w^2
+        + 1/v^2) apart; the result is their distance divided by that root. A pair with an absent
+        user counts alternately as 0 and as infinity, so such pairs hardly move the median; or only
+        present users are paired.
         """
         return secret_pairs(
             self.people,
@@ -297,7 +296,7 @@ class PeopleVectors:
 
 @dataclass(frozen=True)
 class _AsRecord:
-    """The users with one record each, their bounded vector; an absent user has none."""
+    """Users with their bounded vector as their only record; an absent user has none."""
 
     vectors: Callable[[UserData], Rows]
     bound: Bound
@@ -314,7 +313,7 @@ class _AsRecord:
 
 @dataclass(frozen=True)
 class _OnVectors:
-    """What ``work`` makes of the users of one part."""
+    """The result of ``work`` for the users of one part."""
 
     work: OfUsers
     records: float | None
@@ -326,7 +325,7 @@ class _OnVectors:
 
 @dataclass(frozen=True)
 class _Contributions:
-    """The same as a statistic; users are asked in batches, whose rows stay in the cache."""
+    """The same as a statistic; users are processed in batches that fit the cache."""
 
     work: _OnVectors
     bound: Bound
@@ -401,7 +400,7 @@ def _of_rows(rows: Rows, dimension: int, records: float | None = None) -> Weight
 
 
 def _vectors_and_counts(part: UserData) -> Rows:
-    """Return a row for each user: the vector, NaN if absent; and the records held, if known."""
+    """Return the vector of each user (NaN if absent) and the number of records, if known."""
     held = part.X if part.y is None else np.column_stack([part.X, part.y])
     present = part.record_counts() > 0
     if present.all():

@@ -1,4 +1,4 @@
-"""Releases: noise added to sums, or one of many chosen; frozen, priced and exact.
+"""Private releases: noisy sums and private choices, as frozen dataclasses that know their cost.
 
 * :mod:`quorate.mechanisms.sums`: sums on a public grid with Gaussian noise, and where a noisy count
   passes a target.
@@ -11,8 +11,9 @@
 * :mod:`quorate.mechanisms.choices.quantiles`: quantiles of one value per user.
 * :mod:`quorate.mechanisms.choices.round_quantile`: the same where people share round numbers.
 * :mod:`quorate.mechanisms.choices.noisy_rank`: by how many users a released quantile is off.
-* :mod:`quorate.mechanisms.choices.exponential`: the exact sampler under the last two.
+* :mod:`quorate.core.noise.exponential`: the exact sampler under the last two.
 * :mod:`quorate.mechanisms.pure`: price and promise of all that are purely private.
+* :mod:`quorate.mechanisms.noisy_numbers`: whatever was computed from sealed sums.
 * :mod:`quorate.mechanisms.gaussian`: price and promise of all that have Gaussian noise.
 * :mod:`quorate.mechanisms.search.private_compare`: whether a count exceeds its share of the users.
 * :mod:`quorate.mechanisms.search.rough_records`: how many records a typical user holds, roughly.
@@ -21,12 +22,12 @@
 * :mod:`quorate.mechanisms.search.random_restarts`: the best of a secret number of noisy
   evaluations.
 * :mod:`quorate.mechanisms.user_sample`: means over a secret sample of the users.
-* :mod:`quorate.mechanisms.coins`: exact coins whose chance is made of exponentials.
+* :mod:`quorate.core.noise.coins`: exact coins whose chance is made of exponentials.
 * :mod:`quorate.mechanisms.parity`: solutions of linear equations, one of each user.
-* :mod:`quorate.mechanisms.local.randomizers`: what a user's own device answers.
-* :mod:`quorate.mechanisms.local.local_oracle`: questions to such devices, charged first.
+* :mod:`quorate.local.randomizers.known_laws`: what a user's own device answers.
+* :mod:`quorate.local.oracle`: questions to such devices, charged first.
 * :mod:`quorate.mechanisms.wrappers.subsampled`: any mechanism on a secret sample of fixed size.
-* :mod:`quorate.mechanisms.wrappers.truncated_laplace`: the noisy limit of a test.
+* :mod:`quorate.core.noise.truncated_laplace`: the noisy limit of a test.
 * :mod:`quorate.mechanisms.wrappers.stable_release`: sums of users who are alike, or nothing.
 * :mod:`quorate.mechanisms.wrappers.mixture_release`: a mixture of finite laws behind such a limit.
 * :mod:`quorate.mechanisms.stated_error`: how far a release may be off, in one form.
@@ -34,8 +35,8 @@
 
 from __future__ import annotations
 
+from quorate.core.noise.exponential import choose_weighted
 from quorate.mechanisms.choices.choose import ChooseBest, Selection
-from quorate.mechanisms.choices.exponential import choose_weighted
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves
 from quorate.core.sealed import Sealed
-from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum, check_joint_scale
 
 __all__ = ["BalancedSum"]
@@ -21,10 +21,10 @@ __all__ = ["BalancedSum"]
 class BalancedSum(LaplaceSum):
     r"""Release a sum of shares with Laplace noise that adds up to zero.
 
-    Replacing one user moves shares from some categories to others: with the share of those who are
-    not there the change adds up to zero. So does this noise, which has one dimension less than
-    independent noise of the same scale, and is shorter for it by a factor of k / (k + 1) for k
-    shares. Coordinates that do not balance get independent Laplace noise.
+    Replacing one user moves shares from some categories to others: together with the share of
+    absence the change adds up to zero. So does this noise. It has one dimension less than
+    independent noise of the same scale, which makes it shorter by a factor of k / (k + 1) for k
+    shares. Other coordinates get independent Laplace noise.
 
     Privacy
     -------
@@ -34,17 +34,17 @@ class BalancedSum(LaplaceSum):
     trust : central
     public : ``grid``, ``epsilon``, ``relation``, ``count``
     numerics : exact
-    proof : For the first b coordinates of an integer vector z, those that balance, write
+    proof : For the first b coordinates of an integer vector z, those that add up to a whole, write
         :math:`N(z) = \sum_{j \le b} |z_j| + |\sum_{j \le b} z_j| + \sum_{j > b} |z_j|`. The first
-        two terms are :math:`2\max(\sum z_j^+, \sum z_j^-)`, so N is a norm (it is the L1 norm of
-        a linear image of z). Let :math:`x, x'` be the totals of neighbours; :math:`N(x - x') \le
+        two terms are :math:`2\max(\sum z_j^+, \sum z_j^-)`, so N is a norm (it is the L1 norm of a
+        linear image of z). Let :math:`x, x'` be the totals of neighbours; :math:`N(x - x') \le
         \Delta` = ``sensitivity`` by ``bound.balance_in_steps``: two users with shares :math:`c, c'
-        \ge 0` that add up to at most a whole have :math:`\sum (c_j - c'_j)^+ \le \sum c_j`, and the
-        same the other way round, so N is at most two wholes. The noise has mass proportional to
+        \ge 0` that add up to at most a whole have :math:`\sum (c_j - c'_j)^+ \le \sum c_j`, and
+        vice versa, so N is at most twice a whole. The noise has mass proportional to
         :math:`e^{-N(z)/s}`; by the triangle inequality the ratio of the two probabilities of any
         output is at most :math:`e^{\Delta/s}`, and :math:`s = \Delta/\varepsilon` is rounded up.
         The sampler draws b independent discrete Laplace integers of any size and keeps them with
-        the exact chance :math:`e^{-|\sum z_j|/s}`; how often it tries again depends on the noise
+        the exact probability :math:`e^{-|\sum z_j|/s}`; the number of attempts depends on the noise
         alone. This is the K-norm mechanism [1]_ of the difference body of the simplex.
 
     Utility
@@ -52,14 +52,14 @@ class BalancedSum(LaplaceSum):
     The noise of one coordinate is stochastically smaller than that of
     :class:`~quorate.mechanisms.laplace.LaplaceSum` with the same scale, whose ``error_bound``
     holds: its mass is :math:`e^{-|z|/s}` times that of the sum of the other noises at :math:`-z`,
-    which falls with :math:`|z|`, as sums of symmetric log-concave integers are log-concave. The
-    expected L1 norm, with what is missing to a whole, is about :math:`2k/\varepsilon` wholes
+    which decreases in :math:`|z|`, because sums of symmetric log-concave integers are log-concave.
+    The expected L1 norm, including the share of absence, is about :math:`2k/\varepsilon` wholes
     instead of :math:`2(k + 1)/\varepsilon`.
 
     Complexity
     ----------
-    Time :math:`O(nd)` for n users; about :math:`1.8\sqrt b` tries of b draws, so it is for tens of
-    coordinates, where it also gains most.
+    Time :math:`O(nd)` for n users; about :math:`1.8\sqrt b` attempts of b draws, so it suits tens
+    of coordinates, where it also helps most.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class BalancedSum(LaplaceSum):
         Bound and resolution of a contribution.
     epsilon : float
     relation : Relation, default=Relation.REPLACE
-        Under ``ADD_REMOVE`` nothing balances, and independent noise is smaller.
+        Under ``ADD_REMOVE`` changes do not add up to zero, and independent noise is smaller.
 
     References
     ----------
@@ -75,7 +75,7 @@ class BalancedSum(LaplaceSum):
 
     Examples
     --------
-    >>> from quorate.simplex import Simplex
+    >>> from quorate.core.bounds.simplex import Simplex
     >>> from quorate.mechanisms.sums import choose_grid
     >>> grid = choose_grid(Simplex(3), n_users=1000)
     >>> shares = BalancedSum(grid=grid, epsilon=1.0)

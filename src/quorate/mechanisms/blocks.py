@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves
 from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum, check_joint_scale
 from quorate.mechanisms.stated_error import chance_of_each
 
@@ -23,7 +23,7 @@ __all__ = ["BlockSum", "block_deviation", "block_quantile"]
 
 Integers = NDArray[np.int64]
 
-# Points of a quadrature over a gamma law, whose tails beyond them weigh less than 1e-3.
+# machine: points of a quadrature over a gamma law, whose tails beyond them weigh less than 1e-3.
 _POINTS = 2000
 
 
@@ -31,10 +31,11 @@ _POINTS = 2000
 class BlockSum(LaplaceSum):
     r"""Release a sum of several bounded vectors a person with joint noise.
 
-    A person has one vector for each number of a table's cells, and each is bounded in the L1 norm.
-    Independent Laplace noise pays for the sum of their lengths, noise whose mass falls with the
-    *longest* vector for that one alone: for three vectors of two coordinates its standard deviation
-    is .72 of that of Laplace noise, for three of one .61, and 1 in the limit of many coordinates.
+    For a table, a person has one vector for each statistic, and each is bounded in the L1 norm. The
+    scale of independent Laplace noise is proportional to the sum of their lengths. Joint noise
+    whose density depends on the *longest* vector only needs the largest length: for three vectors
+    of two coordinates its standard deviation is .72 of that of Laplace noise, for three of one .61,
+    and 1 in the limit of many coordinates.
 
     Privacy
     -------
@@ -46,11 +47,11 @@ class BlockSum(LaplaceSum):
     numerics : exact
     proof : For integer vectors z of b blocks write :math:`N(z) = \max_i \|z_i\|_1`, which is a
         norm. Let :math:`x, x'` be the totals of neighbours; :math:`N(x - x') \le \Delta` =
-        ``sensitivity`` for every input by ``bound.blocks_in_steps``: each block of a user is pulled
-        in to its own length. The noise has mass proportional to :math:`e^{-N(z)/s}`; by the
+        ``sensitivity`` for every input by ``bound.blocks_in_steps``: each block of a user is
+        clipped to its own length. The noise has mass proportional to :math:`e^{-N(z)/s}`; by the
         triangle inequality the ratio of the two probabilities of any output is at most
         :math:`e^{\Delta/s}`, and :math:`s = \Delta/\varepsilon` is rounded up. The sampler
-        (:func:`~quorate.noise.composed_laws.block_integers`) is exact. This is the K-norm
+        (:func:`~quorate.core.noise.composed_laws.block_integers`) is exact. This is the K-norm
         mechanism [1]_ of a product of cross-polytopes.
 
     Utility
@@ -134,7 +135,7 @@ def block_deviation(parts: int, groups: int) -> float:
 
 @lru_cache(maxsize=256)
 def block_quantile(beta: float, parts: int, groups: int) -> float:
-    """Return what one coordinate of the noise exceeds with chance ``beta``, in scales.
+    """Return the quantile of one coordinate of the noise that is exceeded with ``beta``, in scales.
 
     >>> round(block_quantile(0.05, 1, 5), 2), round(block_quantile(0.05, 3, 1), 2)
     (3.0, 5.19)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from quorate.accounting.compose import guarantee
-from quorate.guarantees import Event, Guarantee, Relation
-from quorate.noise import ambient_noise
+from quorate.core.account.compose import guarantee
+from quorate.core.guarantees import Event, Guarantee, Relation
+from quorate.core.noise import ambient_noise
 
 __all__ = ["GaussianMechanism"]
 
 
 class GaussianMechanism:
-    """What a sum and a search with Gaussian noise share: the promise at some delta.
+    """Base of sums and searches with Gaussian noise: the guarantee at a given delta.
 
     >>> from quorate.mechanisms.sums import NoisySearch
     >>> search = NoisySearch(thresholds=[1.0, 2.0], target=5.0, noise_multiplier=4.0)
@@ -28,11 +28,11 @@ class GaussianMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release at ``delta``."""
+        """The guarantee of one release at ``delta``."""
         return self.guarantee_at(self.delta)
 
     def guarantee_at(self, delta: float) -> Guarantee:
-        """Return the promise of one release at another delta."""
+        """Return the guarantee of one release at another delta."""
         return guarantee(
             self.event, delta=delta, relation=self.relation, numerics=ambient_noise().numerics
         )

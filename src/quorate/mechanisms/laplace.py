@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Grid
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves
+from quorate.core.noise.exact_decisions import LARGEST_SCALE
 from quorate.core.sealed import Sealed
 from quorate.exceptions import GridOverflowError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.stated_error import chance_of_each
 from quorate.mechanisms.sums import NoisySum
-from quorate.noise.exact_decisions import LARGEST_SCALE
 
 __all__ = [
     "CubeSum",
@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 
 
 class LaplaceNoise(PureMechanism):
-    """What a sum and a count with Laplace noise share."""
+    """Base of sums and counts with Laplace noise."""
 
     @property
     def sensitivity(self) -> int:
@@ -101,7 +101,7 @@ class LaplaceSum(NoisySum, LaplaceNoise):
 
     Examples
     --------
-    >>> from quorate.grid import Interval
+    >>> from quorate.core.bounds.grid import Interval
     >>> from quorate.mechanisms.sums import choose_grid
     >>> grid = choose_grid(Interval(0.0, 10.0), n_users=1000)
     >>> total = LaplaceSum(grid=grid, epsilon=1.0)
@@ -145,14 +145,14 @@ class LaplaceSum(NoisySum, LaplaceNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class CubeSum(LaplaceSum):
-    r"""Release a sum of vectors in a box with noise of the largest coordinate.
+    r"""Release a sum of vectors in a box with joint noise for the largest coordinate.
 
-    One user may move every coordinate of a box at once. Independent Laplace noise pays for the sum
-    of these moves, noise whose mass falls with the *largest* coordinate for the largest of them:
-    in d coordinates of a cube its standard deviation is :math:`\sqrt{(d+1)(d+2)/3}` scales instead
-    of :math:`\sqrt 2\,d`, which is .71 of it for two coordinates and .41 in the limit. A vote that
-    is beside the box (:class:`~quorate.core.bounds.or_absent.OrAbsent`) gets independent Laplace
-    noise.
+    One user may move every coordinate of a box at once. The scale of independent Laplace noise is
+    proportional to the sum of these moves. Joint noise whose density depends on the *largest*
+    coordinate only needs the largest move: in d coordinates of a cube its standard deviation is
+    :math:`\sqrt{(d+1)(d+2)/3}` scales instead of :math:`\sqrt 2\,d`, which is .71 of it for two
+    coordinates and .41 in the limit. A vote (:class:`~quorate.core.bounds.or_absent.OrAbsent`) is a
+    coordinate outside of the box and gets independent Laplace noise.
 
     Privacy
     -------
@@ -162,14 +162,14 @@ class CubeSum(LaplaceSum):
     trust : central
     public : ``grid``, ``epsilon``, ``relation``, ``count``
     numerics : exact
-    proof : For the first b coordinates of an integer vector z, those of the box, write
-        :math:`N(z) = \max_{j \le b} |z_j| + \sum_{j > b} |z_j|`, which is a norm. Let :math:`x, x'`
-        be the totals of neighbours; :math:`N(x - x') \le \Delta` = ``sensitivity`` for every input
-        by ``bound.cube_in_steps``: a coordinate of a box is cut to its limits, and a user who votes
-        has no offset. The noise has mass proportional to :math:`e^{-N(z)/s}`; by the triangle
-        inequality the ratio of the two probabilities of any output is at most
-        :math:`e^{\Delta/s}`, and :math:`s = \Delta/\varepsilon` is rounded up. The sampler
-        (:func:`~quorate.noise.composed_laws.cube_integers`) is exact. This is the K-norm
+    proof : For the first b coordinates of an integer vector z, those of the box, write :math:`N(z)
+        = \max_{j \le b} |z_j| + \sum_{j > b} |z_j|`, which is a norm. Let :math:`x, x'` be the
+        totals of neighbours; :math:`N(x - x') \le \Delta` = ``sensitivity`` for every input by
+        ``bound.cube_in_steps``: each coordinate of a box is clipped to its limits, and a user who
+        votes has no offset. The noise has mass proportional to :math:`e^{-N(z)/s}`; by the triangle
+        inequality the ratio of the two probabilities of any output is at most :math:`e^{\Delta/s}`,
+        and :math:`s = \Delta/\varepsilon` is rounded up. The sampler
+        (:func:`~quorate.core.noise.composed_laws.cube_integers`) is exact. This is the K-norm
         mechanism [1]_ of a cube, which Steinke and Ullman [2]_ use for averages of many attributes.
 
     Utility
@@ -199,7 +199,7 @@ class CubeSum(LaplaceSum):
 
     Examples
     --------
-    >>> from quorate.grid import Box
+    >>> from quorate.core.bounds.grid import Box
     >>> from quorate.mechanisms.sums import choose_grid
     >>> grid = choose_grid(Box([-1.0] * 3, [1.0] * 3), n_users=1000)
     >>> total, plain = (kind(grid=grid, epsilon=1.0) for kind in (CubeSum, LaplaceSum))
@@ -249,7 +249,7 @@ class CubeSum(LaplaceSum):
 
 
 def check_joint_scale(scale: float) -> None:
-    """Refuse noise whose integers might not fit before they are put together."""
+    """Refuse joint noise whose integers might not fit into 64 bits."""
     if not scale <= LARGEST_SCALE:
         raise GridOverflowError(
             f"Noise of scale = {scale:.3g} steps may not fit; use choose_grid(bound, n_users=..., "

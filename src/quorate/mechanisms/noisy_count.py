@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.by_hand import rows_by_hand
+from quorate.core.guarantees import Relation
 from quorate.core.sealed import Sealed, check_sealed
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceNoise, laplace_deviation, laplace_quantile
 from quorate.mechanisms.stated_error import chance_of_each
 from quorate.mechanisms.sums import LARGEST_NOISE
@@ -23,7 +23,7 @@ __all__ = ["NoisyCount"]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCount(LaplaceNoise):
-    r"""Release how many users there are, or how many of them have a property.
+    r"""Release the number of users, or of those with a property.
 
     Every user counts 0 or 1; the count gets discrete Laplace noise of scale 1 / ``epsilon``.
 
@@ -100,7 +100,7 @@ class NoisyCount(LaplaceNoise):
         return self.release(count, account=account)
 
     def error_bound(self, beta: float) -> int:
-        """Return what the error does not exceed, except with chance ``beta``: the smallest such."""
+        """Return the smallest bound on the error that fails with probability ``beta`` at most."""
         return laplace_quantile(self.scale, chance_of_each(beta, 1))
 
     @property

@@ -1,4 +1,4 @@
-"""Noisy tallies: how many users hold each of several labels, one label a user."""
+"""Noisy tallies: how many users hold each of several labels, one label per user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.by_hand import rows_by_hand
+from quorate.core.guarantees import Relation
 from quorate.core.sealed import Sealed, check_sealed
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceNoise, laplace_deviation, laplace_quantile
 from quorate.mechanisms.stated_error import chance_of_each
 from quorate.mechanisms.sums import LARGEST_NOISE
@@ -35,8 +35,8 @@ class NoisyTally(LaplaceNoise):
     trust : central
     public : ``size``, ``epsilon``, ``relation``
     numerics : exact
-    proof : A user has one label. Who joins or leaves moves one count by 1; who is replaced leaves
-        one count and enters another, so that the counts move by 1 or by 2 in the L1 norm
+    proof : A user has one label. A user who joins or leaves moves one count by 1. A replaced user
+        leaves one count and enters another, so the counts move by 2 in the L1 norm
         (``sensitivity``). The noise has mass proportional to :math:`e^{-|z|/s}` with :math:`s \ge`
         ``sensitivity``:math:`/\varepsilon`, so the ratio of the two probabilities of any output is
         at most :math:`e^\varepsilon`. [1]_
@@ -47,7 +47,7 @@ class NoisyTally(LaplaceNoise):
 
     Complexity
     ----------
-    Time :math:`O(n)`, one draw a label.
+    Time :math:`O(n)`, one draw per label.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class NoisyTally(LaplaceNoise):
     def release_values(
         self, labels: ArrayLike, *, account: Account | None = None
     ) -> NDArray[np.int64]:
-        """Count users by their labels; what is no label is in no count."""
+        """Count users by their labels; anything that is no label is not counted."""
         values = np.asarray(labels)
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise SchemaError("Expected one whole number for each user.")
@@ -103,7 +103,7 @@ class NoisyTally(LaplaceNoise):
         return self.release(tally, account=account)
 
     def error_bound(self, beta: float) -> int:
-        """Return what no count is off by, except with chance ``beta``."""
+        """Bound the errors of all counts, except with probability ``beta``."""
         return laplace_quantile(self.scale, chance_of_each(beta, self.size))
 
     @property

@@ -2,7 +2,8 @@ r"""Private solutions of linear equations: the parity learner and its amplificat
 
 A user holds one equation. Each equation is kept with a probability that hides it, and a uniform
 solution of what was kept is released, or nothing. No noise is added to any number: the coins that
-decide which equations are kept, and the uniform choice among the solutions, are all there is.
+decide which equations are kept, and the uniform choice among the solutions, are the only
+randomness.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account, sample_for
-from quorate.concepts.linear_equations import solve
-from quorate.core.sealed import SealedRows, check_rows, opened_rows
+from quorate.core.account.account import Account, sample_for
+from quorate.core.guarantees import Relation
+from quorate.core.noise import NoiseSource
+from quorate.core.noise.coins import Coin
+from quorate.core.noise.composed_laws import PiecewiseLaw
+from quorate.core.sealed import SealedRows, check_one_row_each, check_rows, opened_rows
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import permute_and_flip_probabilities
-from quorate.mechanisms.coins import Coin
+from quorate.mechanisms.linear_equations import solve
 from quorate.mechanisms.pure import PureMechanism
-from quorate.noise import NoiseSource
-from quorate.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["AmplifiedParity", "SolveParity"]
 
@@ -65,7 +66,7 @@ class _OfEquations(PureMechanism):
 class SolveParity(_OfEquations):
     r"""Release a solution of the users' linear equations, or nothing.
 
-    With probability s the answer is nothing at once. Otherwise each row is kept independently with
+    With probability s there is no answer. Otherwise each row is kept independently with
     probability p; if the kept equations contradict each other the answer is nothing, else a uniform
     point of their solution space.
 
@@ -92,11 +93,11 @@ class SolveParity(_OfEquations):
 
     Utility
     -------
-    A parity that errs on more than a share :math:`\alpha` of a distribution survives n independent
-    rows with probability at most :math:`(1-p\alpha)^n`. So, if the rows come from a parity, what is
-    released errs by at most ``error_bound(beta, rows=n)`` except with probability :math:`\beta`, by
-    a union bound over :math:`2^d` parities. With uniform rows it *is* the parity as soon as the
-    kept rows have full rank.
+    A parity with an error above :math:`\alpha` is consistent with n independent rows with
+    probability at most :math:`(1-p\alpha)^n`. So, if the rows come from a parity, what is released
+    errs by at most ``error_bound(beta, rows=n)`` except with probability :math:`\beta`, by a union
+    bound over :math:`2^d` parities. With uniform rows it *is* the parity as soon as the kept rows
+    have full rank.
 
     Complexity
     ----------
@@ -109,7 +110,7 @@ class SolveParity(_OfEquations):
     epsilon : float
     relation : Relation, default=Relation.REPLACE
     published : bool, default=False
-        Whether p and s are those of the paper.
+        Whether to use p and s of the paper.
 
     References
     ----------
@@ -118,8 +119,8 @@ class SolveParity(_OfEquations):
 
     Examples
     --------
-    >>> from quorate.concepts.linear_equations import pack_bits
-    >>> from quorate.public_randomness import public_generator
+    >>> from quorate.mechanisms.linear_equations import pack_bits
+    >>> from quorate.core.public_randomness import public_generator
     >>> X = public_generator(0).integers(0, 2, size=(200, 8)).astype(bool)
     >>> labels = X[:, 0] ^ X[:, 3]
     >>> SolveParity(features=8, epsilon=1.0).release(pack_bits(X), labels) in (0b1001, None)
@@ -141,7 +142,7 @@ class SolveParity(_OfEquations):
 
     @property
     def sensitivity(self) -> int:
-        """How many rows one user owns."""
+        """The number of rows of one user."""
         return 1
 
     @property
@@ -151,7 +152,7 @@ class SolveParity(_OfEquations):
 
     @property
     def stop(self) -> float:
-        """The probability with which nothing is answered at once."""
+        """The probability of stopping without an answer."""
         return 0.5 if self.published else self._stop_coin.probability
 
     @property
@@ -169,12 +170,12 @@ class SolveParity(_OfEquations):
 
         Parameters
         ----------
-        rows : packed rows, see :func:`~quorate.concepts.linear_equations.pack_bits`
+        rows : packed rows, see :func:`~quorate.mechanisms.linear_equations.pack_bits`
             One row per user. A user without a record owns a row of zeros with label 0, which
             changes nothing whether it is kept or not.
         labels : array of bool
         account : Account, optional
-            What pays; by default one that holds just this release.
+            The account to charge; by default a new one for this release.
         """
         self._check_equations(rows, labels)
         outcome = sample_for(
@@ -215,7 +216,7 @@ class SolveParity(_OfEquations):
             yield np.array(kept, dtype=np.bool_), weight
 
     def probabilities(self, rows: Words, labels: Bits) -> NDArray[np.float64]:
-        """Return the law of :meth:`release` over all parities and, last, nothing; for audits.
+        """Return the law of :meth:`release`: of all parities, then of no answer; for audits.
 
         All 2**n sets of rows are enumerated, so n and d are small.
         """
@@ -232,7 +233,7 @@ class SolveParity(_OfEquations):
         return law
 
     def error_bound(self, beta: float, *, rows: int) -> float:
-        """Return the error that a released parity does not exceed, except with chance ``beta``.
+        """Bound the error of a released parity, except with probability ``beta``.
 
         >>> round(SolveParity(features=8, epsilon=1.0).error_bound(0.01, rows=1000), 4)
         0.0219
@@ -250,8 +251,8 @@ class AmplifiedParity(_OfEquations):
 
     Every row belongs to a part or to the test, by a public choice. The rows of each part are solved
     with :class:`SolveParity`; on the test the mistakes of the solutions are counted, and one
-    private choice (permute-and-flip) takes a solution with few mistakes. A run that answered
-    nothing is no candidate; if all of them did, nothing is released.
+    private choice (permute-and-flip) selects a solution with few mistakes. A run without an answer
+    is no candidate; if no run has an answer, nothing is released.
 
     Privacy
     -------
@@ -288,7 +289,7 @@ class AmplifiedParity(_OfEquations):
         Number k of parts.
     relation : Relation, default=Relation.REPLACE
     published : bool, default=False
-        Whether coins and noise are those of the paper.
+        Whether to use the coins and the noise of the paper.
 
     References
     ----------
@@ -297,8 +298,8 @@ class AmplifiedParity(_OfEquations):
 
     Examples
     --------
-    >>> from quorate.concepts.linear_equations import pack_bits
-    >>> from quorate.public_randomness import public_generator
+    >>> from quorate.mechanisms.linear_equations import pack_bits
+    >>> from quorate.core.public_randomness import public_generator
     >>> X = public_generator(0).integers(0, 2, size=(600, 8)).astype(bool)
     >>> labels = X[:, 0] ^ X[:, 3]
     >>> learner = AmplifiedParity(features=8, epsilon=2.0, runs=8)
@@ -350,7 +351,7 @@ class AmplifiedParity(_OfEquations):
         parts : array of integers
             The run each row belongs to, 0 to ``runs`` - 1; every other number means the test.
         account : Account, optional
-            What pays; by default one that holds just this release.
+            The account to charge; by default a new one for this release.
         """
         self._check_equations(rows, labels)
         if parts.shape != labels.shape or parts.dtype.kind not in "iu":
@@ -371,10 +372,11 @@ class AmplifiedParity(_OfEquations):
     ) -> int | None:
         """Return the same for sealed rows: the packed words of one equation a user, and its label.
 
-        ``parts`` is public, and says of each place in which part its user is.
+        ``parts`` is public and assigns each position to a part.
         """
         check_rows(equations, self.relation)
         Account.of_release(account, self).check_seal(equations)
+        check_one_row_each(equations)
         held = opened_rows(equations)
         labels = held[:, -1] == 1
         words = np.ascontiguousarray(held[:, :-1])
@@ -412,7 +414,7 @@ class AmplifiedParity(_OfEquations):
         return noise.permute_and_flip(scores, scale=self.scale)
 
     def probabilities(self, rows: Words, labels: Bits, parts: Integers) -> NDArray[np.float64]:
-        """Return the law of :meth:`release` over all parities and, last, nothing; for audits."""
+        """Return the law of :meth:`release`: of all parities, then of no answer; for audits."""
         if self.published:
             raise ParameterError("Expected published=False: this law is that of one choice.")
         members = [parts == run for run in range(self.runs)]
@@ -432,7 +434,7 @@ class AmplifiedParity(_OfEquations):
         return law
 
     def error_bound(self, beta: float) -> int:
-        """Return how many more mistakes than the best candidate's are made, except for ``beta``."""
+        """Bound the mistakes beyond those of the best candidate, except with ``beta``."""
         _validate.probability(beta=beta)
         # Permute-and-flip is no worse than P(gap >= t) <= k e^(-t / scale); of two Laplace noises
         # each is within scale ln(k / beta).

@@ -5,16 +5,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 from quorate._validate import float_up
-from quorate.guarantees import Guarantee, Pure, Relation
-from quorate.noise import ambient_noise
+from quorate.core.guarantees import Guarantee, Pure, Relation
+from quorate.core.noise import ambient_noise
 
 __all__ = ["PureMechanism"]
 
 
 class PureMechanism:
-    """A release that is epsilon-DP; a base for frozen dataclasses with these two fields.
+    """A release that is epsilon-DP: the base class of frozen dataclasses with these two fields.
 
-    The noise follows the exact ``epsilon``, which may be a ``Fraction``; what is claimed is the
+    The noise follows the exact ``epsilon``, which may be a ``Fraction``; the guarantee states the
     smallest float that is not below it.
 
     >>> from dataclasses import dataclass
@@ -37,7 +37,7 @@ class PureMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release."""
+        """The guarantee of one release."""
         return Guarantee(
             epsilon=self.event.epsilon,
             relation=self.relation,

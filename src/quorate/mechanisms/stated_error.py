@@ -1,4 +1,4 @@
-"""How far a release may be off, in one form: what every ``error_`` tells."""
+"""The stated error of a release: the fields that every ``error_`` has."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["StatedError", "chance_of_each"]
 
 
 class StatedError:
-    """What every ``error_`` tells in the same words, from public and released numbers only.
+    """The fields that every ``error_`` has, computed from public and released numbers only.
 
-    Kinds of releases add what is theirs (a rank, a cap, a metric).
+    Subclasses add fields of their own (a rank, a cap, a metric).
 
     Attributes
     ----------
@@ -21,15 +21,15 @@ class StatedError:
         Usually 0.95.
     bound : float
         Not exceeded by the error of the whole release with probability ``confidence``: its length,
-        rank or distance. An array where columns are released side by side, each by itself.
+        rank or distance. It is an array if several columns are released independently.
     coordinates : tuple of float
-        The same for each released number on its own. Empty where the release itself says it, cell
+        The same for each released number on its own. Empty if the release itself contains it, cell
         by cell.
     worst : float
-        Holds with the same confidence without any assumption about where people lie; infinite where
-        nothing that was released limits what clipping took away.
+        A bound with the same confidence that assumes nothing about the data; infinite if the effect
+        of clipping cannot be bounded by released numbers.
     covers : str
-        In one line: what ``bound`` covers, and what not.
+        One line: what ``bound`` covers, and what it does not.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class StatedError:
 
 
 def chance_of_each(beta: float, dimension: int) -> float:
-    """Return the chance each of independent coordinates may fail, if one in all may with beta.
+    """Return the failure probability of each independent coordinate, for beta in all.
 
     >>> round(chance_of_each(0.05, 2), 4)
     0.0253

@@ -1,10 +1,10 @@
 """Noisy sums and counts of one bounded contribution per user; here, with Gaussian noise.
 
-The contributions are clipped and rounded by a public :class:`~quorate.grid.Grid`, so their sum is
-an integer vector and its sensitivity an exact integer; :func:`choose_grid` finds the finest one on
-which sum and noise have room. Noise is discrete and exact. Gaussian noise costs less than Laplace
-noise (:mod:`quorate.mechanisms.laplace`) in many dimensions and composes well. A search by noisy
-counts is behind each private radius: values are distances, one a user or one a pair of users.
+The contributions are clipped and rounded by a public :class:`~quorate.core.bounds.grid.Grid`, so
+their sum is an integer vector and its sensitivity an exact integer; :func:`choose_grid` finds the
+finest one on which sum and noise have room. Noise is discrete and exact. Gaussian noise costs less
+than Laplace noise (:mod:`quorate.mechanisms.laplace`) in many dimensions and composes well. Private
+radii are found by a search with noisy counts of distances, one per user or per pair of users.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate._validate import exact_ratio, float_down, ratio_root_up, root_up
-from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gaussian_multiplier
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import MAX_STEPS, SUM_LIMIT, Bound, Grid
+from quorate.core.bounds.simplex import Vote
 from quorate.core.by_hand import rows_by_hand
+from quorate.core.guarantees import DISCRETENESS, Event, Gaussian, Relation, Repeated
 from quorate.core.sealed import Sealed, SealedRows, check_sealed
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
-from quorate.grid import MAX_STEPS, SUM_LIMIT, Bound, Grid
-from quorate.guarantees import DISCRETENESS, Event, Gaussian, Relation, Repeated
+from quorate.mechanisms.calibrate import gaussian_multiplier
 from quorate.mechanisms.gaussian import GaussianMechanism
 from quorate.mechanisms.stated_error import chance_of_each
-from quorate.simplex import Vote
 
 __all__ = [
     "LARGEST_NOISE",
@@ -54,7 +54,7 @@ _HEAD_ROOM = 2**10
 
 
 class NoisySum:
-    """What all noisy sums share: the way from contributions to a decoded release."""
+    """Base of all noisy sums: from contributions to a decoded release."""
 
     grid: Grid
     relation: Relation
@@ -69,10 +69,11 @@ class NoisySum:
         totals : Sealed
             Sum over users of ``grid.encode``: the answer of ``people.total``.
         count : float
-            How often the centre was subtracted: the number of users under ``REPLACE``, where it is
-            public; a *private* estimate of it under ``ADD_REMOVE``. Irrelevant if the centre is 0.
+            How many times the centre was subtracted: the number of users under ``REPLACE``, where
+            it is public; a *private* estimate of it under ``ADD_REMOVE``. It is not used if the
+            centre is 0.
         account : Account, optional
-            What pays for the noise; by default one that holds just this release.
+            The account to charge; by default a new one for this release.
         """
         check_sealed(totals, Sealed)
         if totals.shape != (self.grid.bound.dimension,):
@@ -166,8 +167,8 @@ class GaussianSum(NoisySum, GaussianMechanism):
         Standard deviation of the noise over the L2 sensitivity.
     relation : Relation, default=Relation.REPLACE
     delta : float, default=0.0
-        At which ``guarantee`` is stated; with 0 it is "no guarantee", as Gaussian noise has no
-        pure one.
+        The delta of ``guarantee``; with 0 there is no guarantee, because Gaussian noise is not
+        pure.
 
     References
     ----------
@@ -176,7 +177,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
 
     Examples
     --------
-    >>> from quorate.grid import Ball
+    >>> from quorate.core.bounds.grid import Ball
     >>> grid = choose_grid(Ball(1.0, dimension=3), n_users=1000)
     >>> total = GaussianSum.calibrated(grid, epsilon=1.0, delta=1e-6)
     >>> round(total.noise_multiplier, 4), total.guarantee.epsilon
@@ -242,7 +243,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
         return self.grid.step * math.ceil(-self.sigma * float(ndtri(tail / 2)))
 
     def norm_bound(self, beta: float) -> float:
-        """Return what the L2 norm of the error does not exceed, except with chance ``beta``."""
+        """Bound the L2 norm of the error, except with probability ``beta``."""
         from scipy.special import chdtri
 
         # The same inequality bounds each |Z| by |N| + 1 in law, hence ||Z|| by ||N|| + sqrt(d).
@@ -261,7 +262,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
 
 
 def pay_again(account: Account, multiplier: float) -> None:
-    """Write down a Gaussian release that an earlier process drew, or may have; draw nothing.
+    """Charge a Gaussian release that an earlier process drew, or may have drawn; draw nothing.
 
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> pay_again(account, 20.0)
@@ -272,7 +273,7 @@ def pay_again(account: Account, multiplier: float) -> None:
 
 
 def looks_needed(candidates: int) -> int:
-    """Return how many noisy counts a search among ``candidates`` thresholds takes.
+    """Return the number of noisy counts of a search among ``candidates`` thresholds.
 
     >>> looks_needed(128), looks_needed(1)
     (7, 0)
@@ -284,12 +285,13 @@ def looks_needed(candidates: int) -> int:
 class NoisySearch(GaussianMechanism):
     r"""Find the smallest threshold below which about ``target`` values lie.
 
-    Each look counts the values up to one threshold, adds discrete Gaussian noise and compares with
-    ``target``; the largest threshold is never asked for and holds by default.
+    Each step counts the values up to one threshold, adds discrete Gaussian noise and compares the
+    result with ``target``. The largest threshold is not tested; it is the result if all others
+    fail.
 
     Privacy
     -------
-    guarantee : Gaussian DP with parameter :math:`\sqrt{L} / z`, for :math:`L` looks and
+    guarantee : Gaussian DP with parameter :math:`\sqrt{L} / z`, for :math:`L` steps and
         :math:`z` = ``noise_multiplier``; hence :math:`(\varepsilon, \delta)`-DP with the
         :math:`\varepsilon` of ``guarantee_at(delta)``
     neighbours : ``relation``: replace all records of one user, or add or remove all records of one
@@ -298,16 +300,16 @@ class NoisySearch(GaussianMechanism):
     public : the thresholds, the target
     numerics : exact
     proof : A user owns one value (or half of the one value of a pair; see
-        :mod:`quorate.accounting.secret_pairs`), so each count changes by at most 1. A
+        :mod:`quorate.core.account.secret_pairs`), so each count changes by at most 1. A
         comparison is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
         ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
         adaptive composition; the index is computed from the noisy answers.
 
     Utility
     -------
-    If no look is off by more than ``error_bound(beta)``, which has probability at least
-    :math:`1-\beta`, the threshold found holds at least ``target`` minus that many values, and the
-    one before it fewer than ``target`` plus that many.
+    With probability at least :math:`1-\beta` no noise exceeds ``error_bound(beta)``. Then at least
+    ``target`` minus that many values are up to the threshold found, and fewer than ``target`` plus
+    that many up to the one before it.
 
     Complexity
     ----------
@@ -322,8 +324,8 @@ class NoisySearch(GaussianMechanism):
         Standard deviation of the noise of each count.
     relation : Relation, default=Relation.REPLACE
     delta : float, default=0.0
-        At which ``guarantee`` is stated; with 0 it is "no guarantee", as Gaussian noise has no
-        pure one.
+        The delta of ``guarantee``; with 0 there is no guarantee, because Gaussian noise is not
+        pure.
 
     References
     ----------
@@ -409,7 +411,7 @@ class NoisySearch(GaussianMechanism):
         return high
 
     def error_bound(self, beta: float) -> float:
-        """Return what no look's noise exceeds, with probability at least ``1 - beta``."""
+        """Bound the noise of all steps, except with probability ``beta``."""
         _validate.probability(beta=beta)
         tail = math.sqrt(2.0 * math.log(2.0 * max(1, self.looks) / beta))
         return tail * self.sigma / _FINENESS
@@ -422,20 +424,21 @@ def choose_grid(
 
     The step is the smallest power of two for which the largest offset has at most ``max_steps``
     steps, and the sum plus 64 noise scales stays 2^10 times below 2^62. (Noise beyond 64 scales has
-    a probability below 1e-27.) A :class:`~quorate.simplex.Vote` is counted in whole votes.
+    a probability below 1e-27.) A :class:`~quorate.core.bounds.simplex.Vote` is counted as an
+    integer.
 
     Parameters
     ----------
     n_users : int
         Public: the number of users, or an upper bound of it.
     noise_scale : float, default=the L1 diameter of the bound
-        Scale of the noise to come, in the units of the data. The default fits Laplace noise for
-        every epsilon of at least 1/500, thanks to the head room.
+        Scale of the noise that will be added, in the units of the data. The default fits Laplace
+        noise for every epsilon of at least 1/500, thanks to the head room.
     max_steps : int, default=2**40
 
     Examples
     --------
-    >>> from quorate.grid import Ball
+    >>> from quorate.core.bounds.grid import Ball
     >>> choose_grid(Ball(1.0, dimension=3), n_users=1000).step == 2.0**-40
     True
     """
@@ -473,7 +476,7 @@ def _power_of_two_at_least(numerator: int, denominator: int) -> float:
 
 
 def public_size(n_users: int, relation: Relation) -> int:
-    """Return a public upper bound of the number of users, for which grids are made.
+    """Return a public upper bound on the number of users, from which grids are computed.
 
     >>> public_size(100, Relation.REPLACE)
     100
@@ -486,7 +489,7 @@ def public_size(n_users: int, relation: Relation) -> int:
 def fitting_grid(bound: Bound, *, n_users: int, relation: Relation, noise: float) -> Grid:
     """Return the finest grid for a sum over the users with noise of size ``noise``.
 
-    >>> from quorate.grid import Interval
+    >>> from quorate.core.bounds.grid import Interval
     >>> known = {"n_users": 10, "relation": Relation.REPLACE}
     >>> fitting_grid(Interval(-1.0, 1.0), noise=1e9, **known).step > 1e-6
     True

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import SampleAccount
-from quorate.accounting.calibrate import calibrate, gaussian_multiplier
-from quorate.guarantees import Composed, Event, Gaussian, Relation, Repeated, Subsampled
+from quorate.core.account.account import Account
+from quorate.core.account.parts import SampleAccount
+from quorate.core.guarantees import Composed, Event, Gaussian, Relation, Repeated, Subsampled
+from quorate.mechanisms.calibrate import calibrate, gaussian_multiplier
 
 __all__ = ["UserSample"]
 
@@ -61,7 +61,7 @@ class UserSample:
     --------
     >>> sample = UserSample(rate=0.1, multiplier=2.0)
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
-    >>> account.plan(sample.total(Gaussian(20.0), steps=3))
+    >>> account.reserve_chain(sample.total(Gaussian(20.0), steps=3))
     >>> 50 < sample.draw(account).members(1000).size < 200
     True
     """
@@ -107,7 +107,7 @@ class UserSample:
         return Composed((setup, Repeated(step, steps)))
 
     def draw(self, account: Account) -> SampleAccount:
-        """Return the account of one fresh sample, which knows its members and pays for its mean."""
+        """Return the account of a new sample: it knows the members and pays for their mean."""
         return SampleAccount(account, rate=self.rate)
 
 

@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Box
+from quorate.core.guarantees import Guarantee, Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users.store import settled_users
+from quorate.data.tables import declared_names
 from quorate.estimators import Route
-from quorate.grid import Box
-from quorate.guarantees import Guarantee, Relation
-from quorate.models.calibration import Calibration, moved_intercept
-from quorate.models.coefficients import error_of_constant
+from quorate.ledger.ledger import Ledger
+from quorate.mechanisms.user_releases import UserReleases
+from quorate.models.coefficients import coefficient_error
 from quorate.models.constant_models import MayBeConstant
-from quorate.models.coordinates.geometry import (
-    WhitenedLoss,
-    release_in_rounds,
-    whitens_in_rounds,
-)
-from quorate.models.coordinates.one_round import release_in_one_round
-from quorate.models.coordinates.preconditioned import PreconditionedLoss, inward
-from quorate.models.first_constant import first_share, mean_of_both, release_first_constant
-from quorate.models.last_look import LastLook, Reach, evidence_of, shortened_noise
+from quorate.models.coordinates.geometry import Geometry, WhitenedLoss, inward
+from quorate.models.coordinates.released import release_coordinates
 from quorate.models.losses import LinearLoss
-from quorate.models.optimization.descent import AveragedDescent, descend
-from quorate.models.optimization.descent_noise import (
-    are_doubtful,
-    are_drowned,
-    are_only_noise,
-    coefficient_error,
-    parameter_noise,
-)
-from quorate.models.optimization.few_users import few_user_descent, release_scale
 from quorate.models.optimization.gradients import (
-    ClippedGradients,
     Feasibility,
     check_budget,
     check_records,
-    has_few_users,
-    is_worth_measuring,
     model_feasibility,
-    plan_steps,
 )
-from quorate.models.optimization.minibatches import check_public_steps, open_sampled_run, setup_mu
+from quorate.models.optimization.minibatches import open_sampled_run
+from quorate.models.optimization.training import STEPS, Start, Trained, train
 from quorate.models.public_inputs import (
     FeatureRange,
     counted_once,
@@ -59,11 +42,7 @@ from quorate.models.public_inputs import (
     refuse_partial_fit,
     refuse_weights,
 )
-from quorate.public_randomness import RandomState
 from quorate.ranges import declared_features, declared_limits
-from quorate.releases.user_releases import UserReleases, typical_records
-from quorate.users.store import settled_users
-from quorate.users.tables import declared_names
 
 __all__ = ["LinearModel"]
 
@@ -87,8 +66,6 @@ class LinearModel(MayBeConstant):
     promise. Parameters are described by the subclasses.
     """
 
-    # Largest derivative of the loss by a prediction, where there is one.
-    _largest_slope: float | None = None
     _takes_crowds = True
     _codes_columns = True
 
@@ -146,6 +123,10 @@ class LinearModel(MayBeConstant):
     def _loss(self) -> LinearLoss:
         raise NotImplementedError
 
+    def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
+        """Release the constant model; ``theta`` are coefficients to begin at, in coordinates."""
+        raise NotImplementedError
+
     def _scaled_targets(self, targets: Vector) -> Vector:
         return targets
 
@@ -162,8 +143,6 @@ class LinearModel(MayBeConstant):
         _validate.one_of((None, False, True), progress=self.progress)
         _validate.boolean(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
         _validate.delta(delta=self.delta)
-        if self.batch_rate is not None:
-            check_public_steps(steps=self.steps, records=self.records, relation=self.relation)
         check_budget(epsilon=self.epsilon, delta=self.delta, rate=self.batch_rate)
 
     def _feasibility(self, n_users: int, n_features: int) -> Feasibility:
@@ -177,7 +156,7 @@ class LinearModel(MayBeConstant):
         )
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if public numbers call a fit hopeless; under add/remove n is not public."""
+        """Raise if public numbers show that a fit is hopeless; under add/remove n is not public."""
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             self._feasibility(n_users, n_features).require()
 
@@ -242,10 +221,10 @@ class LinearModel(MayBeConstant):
         return self.batch_rate is None
 
     def fit_from(self, data: People, account: Account, *, told: Any = None) -> LinearModel:
-        """Fit as a step of something larger, which checked, charged and pays through ``account``.
+        """Fit as a part of a larger fit, which has checked everything and pays by ``account``.
 
-        What is promised is what the larger thing promises. ``told`` is the table from which the
-        users came, if its types say more about the bounds.
+        The guarantee is that of the larger fit. ``told`` is the table from which the users came, if
+        its types say more about the bounds.
         """
         self._declared = account.declared
         people = self._population(data)
@@ -264,181 +243,49 @@ class LinearModel(MayBeConstant):
         limits: FeatureRange | None,
         last: _LastFit | None,
     ) -> None:
-        inner = self._loss()
-        dimension = inner.dimension(data.n_features)
-        steps, rate = self.steps, self.batch_rate
-        if rate is not None and steps is None:
-            steps = plan_steps(
-                n_users=data.n_users,
-                mu=setup_mu(account),
-                records=float(self.records),
-                dimension=dimension,
-            )
+        inner, steps, rate = self._loss(), self.steps, self.batch_rate
         if rate is None:
             run = UserReleases.start(data, account)
         else:
-            run = open_sampled_run(data, account, rate=rate, steps=steps)
+            run = open_sampled_run(data, account, rate=rate, steps=steps or STEPS)
         if self._feasibility(round(run.n_users), data.n_features).hopeless:
             why = "too few users for coefficients, by public numbers alone."
             self._release_constant(run, inner, why)
             return
-        records = cache(partial(typical_records, run, self.records))
-        few = rate is None and has_few_users(
-            n_users=run.n_users,
-            mu=account.mu,
-            dimension=dimension,
-            relation=self.relation,
-            records=records,
-        )
-        wanted = last is None and rate is None and inner.intercept
-        # Whatever is asked later must not be paid from what is kept for the look.
-        needed = self._largest_slope is None if few else steps is None
-        held = records() if needed or records.cache_info().currsize else None
-        whole, look, bought, kept = run, None, None, None
-        if wanted and is_worth_measuring(
-            n_users=run.n_users, mu=account.mu, dimension=dimension, relation=self.relation
-        ):
-            look = LastLook(run) if held is None else LastLook(run, records=held)
-            run = look.descent()
-        if few:
-            geometry, people = release_scale(run, centred=inner.intercept), run.data
-        elif inner.intercept and whitens_in_rounds(
-            n_users=run.n_users, mu=run.account.mu, n_features=data.n_features
-        ):
-            geometry, people = release_in_rounds(run, by_count=not rate)
-        else:
-            geometry, people = release_in_one_round(run, centred=inner.intercept, by_count=not rate)
-        initial, first = np.zeros(dimension), None
+        geometry, people = release_coordinates(run, centred=inner.intercept, by_count=not rate)
+        run = replace(run, data=people)
+        theta = np.zeros(inner.dimension(data.n_features))
         if last is not None:
             scaled = last.weights, last.offsets
             if limits is not None:
                 scaled = limits.rescaled(*scaled)
-            initial = inward(geometry, self._warm(scaled, inner), inner)
-        elif rate is None and inner.intercept and self._largest_slope is None:
-            first = release_first_constant(run, reach=self._target_reach(), few=few)
-            initial[-1] = first.value
-        elif look is not None and not few:
-            bought = self._bought_means(run, share=first_share(run))
-            kept = Calibration.planned(whole, self._shares_of(bought), noise=bought.noise)
-            run = run if kept is None else kept.before(run)
-        noise_of = partial(
-            parameter_noise,
-            loss=inner,
-            geometry=geometry,
-            whitened=not few
-            and whitens_in_rounds(n_users=run.n_users, mu=account.mu, n_features=data.n_features),
-            sampled=rate is not None,
+            theta = inward(geometry, self._warm(scaled, inner), inner)
+        trained = train(
+            run,
+            WhitenedLoss(inner, geometry),
+            self._start(run, inner, theta, warm=last is not None),
+            penalty=float(self.penalty),
+            steps=steps,
+            progress=self.progress,
         )
-        penalized = ~inner.unpenalized(data.n_features)
-        asked, signal = None, None
-        # Of few users a look tells more than their way: good ones were taken for noise.
-        judged = not few or look is None
-        if few and self._largest_slope is None:
-            signal = run.n_users * account.mu * math.sqrt(records()) / dimension
-        if last is None and inner.intercept:
-            asked = partial(
-                are_doubtful,
-                noise_of=noise_of if judged else None,
-                penalized=penalized,
-                largest=self._largest_slope if rate is None else None,
-                looked=look is not None,
-            )
-        descended = (PreconditionedLoss if few else WhitenedLoss)(inner, geometry)
-        if few:
-            minimum = few_user_descent(
-                run,
-                inner,
-                geometry,
-                initial,
-                steps,
-                bounded=self._largest_slope is not None,
-                spread=None if first is None else first.spread,
-                records=records,
-                worth=self._worth(),
-                doubtful=asked,
-                penalty=float(self.penalty),
-                progress=self.progress,
-            )
-        else:
-            steps = steps or plan_steps(
-                n_users=run.n_users, mu=account.mu, records=records(), dimension=dimension
-            )
-            minimum = descend(
-                replace(run, data=people),
-                descended,
-                steps=steps,
-                optimizer=AveragedDescent(),
-                gradients=ClippedGradients(),
-                initial=initial,
-                curvature=inner.curvature,
-                penalty=float(self.penalty),
-                doubtful=asked,
-                progress=self.progress,
-            )
-        if minimum.given_up:  # after a warm start this follows from what the last fit released
-            self._release_constant(
-                whole,
-                inner,
-                "noise exceeds all that coefficients could gain, by released numbers.",
-                after=None if last is None else last.guarantee,
-                first=first,
-            )
-            return
-        theta = minimum.theta
-        name, how = ("few", ", clips by lifts") if few else ("descent", "")
-        reason = f"private descent on users' gradients, {len(minimum.trace)} steps{how}."
-        noise = noise_of(minimum)
-        drowned = are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope)
-        constant = np.where(penalized | drowned, initial, theta)
-        if first is not None:
-            unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])
-            constant[-1] = first.or_later(float(theta[-1]), error=unsure)
-        elif bought is not None:
-            constant[~penalized] = self._constant_offsets(bought)
-        elif look is not None and not (drowned or isinstance(noise, str)):
-            unsure = math.sqrt(float(np.diagonal(noise)[~penalized].mean()))
-            constant[~penalized] = self._shown_offsets(theta[~penalized], error=unsure)
-        doubt = partial(are_only_noise, minimum, noise, penalized=penalized)
-        reach = Reach(1.0, 0.0)
-        if drowned or (judged and doubt(looked=look is not None)):
-            reach = Reach(0.0, 0.0)
-            if look is not None and bought is not None:
-                # What was kept buys a better constant.
-                kept = None
-                better = mean_of_both(bought, self._bought_means(whole))
-                constant[~penalized] = self._constant_offsets(better)
-        elif look is not None:
-            if kept is not None:
-                look = replace(look, run=kept.before(whole))
-            reach = look.reach(
-                descended,
-                people,
-                constant=constant,
-                model=theta,
-                radius=minimum.trace[-1].radius,
-                steepest=None if self._largest_slope is None else inner.first_slope,
-                shown=evidence_of(minimum, noise, penalized=penalized, signal=signal),
-            )
-            noise = shortened_noise(noise, theta - constant, reach)
-        theta = constant + reach.part * (theta - constant)
-        if kept is not None:
-            misses = kept.misses(descended, people, theta)
-            theta[-1], added = moved_intercept(inner, theta, misses)
-            if not isinstance(noise, str):
-                noise = noise + np.diag(np.where(penalized, 0.0, added**2))
-        error = coefficient_error(noise, inner, geometry, limits, unit=self._unit())
-        if reach.part == 0.0:
-            error = error_of_constant(inner, data.n_features)
-            name, reason = "constant", "released numbers do not show that coefficients help."
-        elif reach.part < 1.0:
-            reason = f"{reason[:-1]}, and {reach.part:.2g} of the way from a constant."
-        rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
-        weights = rows[:, : data.n_features]
-        offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
         # The result carries what the last fit released, so it promises no more than both together.
         self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
-        self.trace_, self.error_ = minimum.trace, error
-        self.algorithm_ = Route(name=name, reason=reason)
+        self._keep(trained, inner, geometry, limits)
+
+    def _keep(
+        self, trained: Trained, loss: LinearLoss, geometry: Geometry, limits: FeatureRange | None
+    ) -> None:
+        """Set the fitted attributes: coefficients of features as they come, and their errors."""
+        features = geometry.centre.size
+        rows = geometry.outward(trained.theta, loss).reshape(loss.outputs, -1)
+        weights = rows[:, :features]
+        offsets = rows[:, features] if loss.intercept else np.zeros(loss.outputs)
+        self.trace_ = trained.trace
+        self.error_ = coefficient_error(
+            trained.covariance, loss, geometry, limits, unit=self._unit()
+        )
+        reason = f"clipped mean gradients and their posterior, {len(trained.trace)} steps."
+        self.algorithm_ = Route(name="descent", reason=reason)
         if limits is not None:
             weights, offsets = limits.unscaled(weights, offsets)
         self._store(weights, offsets)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.models.losses import LinearLoss, curvature_over_scores
-from quorate.public_randomness import public_generator
+from quorate.core.public_randomness import public_generator
+from quorate.models.losses import LinearLoss, mean_over_scores
 
 __all__ = ["ClassWeighted", "SmoothedHingeLoss", "SoftmaxLoss"]
 
@@ -29,7 +29,7 @@ class SmoothedHingeLoss(LinearLoss):
 
     Examples
     --------
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData([[2.0], [3.0]], [1.0, 0.0], offsets=[0, 1, 2])
     >>> SmoothedHingeLoss().user_gradients(people, np.array([0.4, 0.0]))
     array([[-0.8, -0.4],
@@ -47,8 +47,8 @@ class SmoothedHingeLoss(LinearLoss):
         return 1.0 / self.width
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return the curvature over normal features, most of whose labels are on their side."""
-        return curvature_over_scores(theta, self._bent, intercept=self.intercept)
+        """Return the mean curvature over normal features."""
+        return mean_over_scores(theta, self._bent, intercept=self.intercept)
 
     def _bent(self, scores: Vector) -> Vector:
         margins = np.abs(scores)
@@ -70,7 +70,7 @@ class SoftmaxLoss(LinearLoss):
 
     Examples
     --------
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData([[3.0]], [2.0], offsets=[0, 1])
     >>> SoftmaxLoss(classes=3, intercept=False).user_gradients(people, np.zeros(3)).round(6)
     array([[ 1.,  1., -2.]])
@@ -92,7 +92,7 @@ class SoftmaxLoss(LinearLoss):
         return self.classes
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return the curvature over normal features, the same in all directions of them."""
+        """Return the mean curvature over normal features."""
         rows = theta.reshape(self.outputs, -1)
         features = rows.shape[1] - self.intercept
         weights = rows[:, :features]
@@ -102,8 +102,7 @@ class SoftmaxLoss(LinearLoss):
         scores = normal * np.sqrt(np.maximum(spread, 0.0)) @ axes.T + offsets
         chances = np.exp(scores - scores.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
-        shared = np.diag(chances.mean(axis=0)) - chances.T @ chances / _POINTS
-        return np.asarray(np.kron(shared, np.eye(rows.shape[1])), dtype=np.float64)
+        return np.asarray(np.diag(chances.mean(axis=0)) - chances.T @ chances / _POINTS)
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probabilities minus the label."""
@@ -120,7 +119,7 @@ class ClassWeighted(LinearLoss):
     Examples
     --------
     >>> from quorate.models.losses import LogisticLoss
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData([[2.0], [2.0]], [1.0, 0.0], offsets=[0, 1, 2])
     >>> loss = ClassWeighted(inner=LogisticLoss(), weights=(0.5, 1.0))
     >>> loss.user_gradients(people, np.zeros(2))
@@ -133,20 +132,20 @@ class ClassWeighted(LinearLoss):
 
     @property
     def curvature(self) -> float:
-        """That of the loss inside: no weight is above 1."""
+        """That of the inner loss: no weight is above 1."""
         return self.inner.curvature
 
     @property
     def outputs(self) -> int:
-        """Those of the loss inside."""
+        """Those of the inner loss."""
         return self.inner.outputs
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return that of the loss inside."""
+        """Return that of the inner loss."""
         return self.inner.expected_curvature(theta)
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the slopes of the loss inside, each times the weight of its label."""
+        """Return the slopes of the inner loss, each times the weight of its label."""
         held = np.zeros(len(targets))
         for place, weight in enumerate(self.weights):
             held[targets == place] = weight

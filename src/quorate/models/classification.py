@@ -11,37 +11,31 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
+from quorate.mechanisms.user_releases import ReleasedMean, UserReleases
 from quorate.models.base import LinearModel
 from quorate.models.class_losses import ClassWeighted, SmoothedHingeLoss, SoftmaxLoss
-from quorate.models.first_constant import as_far_as_shown
+from quorate.models.first_constant import posterior_share
 from quorate.models.losses import LinearLoss, LogisticLoss, sigmoid
+from quorate.models.optimization.training import Start, constant_share
 from quorate.models.public_inputs import public_weights, refuse_weights
-from quorate.public_randomness import RandomState
-from quorate.releases.user_releases import ReleasedMean
 
 __all__ = ["LinearSVC", "LogisticRegression"]
 
 Vector = NDArray[np.float64]
 
-# Noise can make a share negative; the constant model then still gives every class a chance.
-_SMALLEST_SHARE, _SMALLEST_IN_NOISE = 0.01, 0.7
+# The most that shares of labels may cost: a quarter makes all other noise longer by a sixth.
+_CONSTANT_SHARE = 0.25
 
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """What both classifiers share: public classes and the way from scores to labels."""
 
-    # Of the softmax: the difference of two probability vectors. The other losses have 1.
-    _largest_slope = math.sqrt(2.0)
-
     classes: Sequence[Any]
     class_weight: Mapping[Any, float] | None
-
-    def _worth(self) -> float:
-        """Return the loss of guessing one of the classes."""
-        return math.log(len(self.classes)) if self.fit_intercept else math.inf
 
     def _check_classes(self) -> tuple[Any, ...]:
         plain = not isinstance(self.classes, str | bytes) and np.ndim(self.classes) == 1
@@ -152,28 +146,38 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _constant_reach(self) -> float:
         return 0.5 if len(self.classes) == 2 else 1.0
 
-    def _constant_offsets(self, means: ReleasedMean) -> Vector:
-        even = 0.0 if len(self.classes) == 2 else 1.0 / len(self.classes)
-        shown = as_far_as_shown(means, usual=even)
-        return self._scores_of(self._shares_of(ReleasedMean(shown, means.noise)))
-
-    def _shares_of(self, means: ReleasedMean) -> Vector:
+    def _released_shares(self, means: ReleasedMean) -> tuple[Vector, float]:
+        """Return the shares of the labels, and the variance of their log-odds."""
         found = means.value + 0.5 if len(self.classes) == 2 else means.value
-        least = max(_SMALLEST_SHARE, _SMALLEST_IN_NOISE * means.noise)
-        least = min(least, 1.0 / len(self.classes))
-        shares = np.clip(np.concatenate([[1.0 - found.sum()], found]), least, 1.0)
-        return np.asarray(shares / shares.sum())
+        each = np.concatenate([[1.0 - found.sum()], found])
+        # The first share has the noise of all others.
+        noises = np.append(math.sqrt(found.size), np.ones(found.size)) * means.noise
+        told = [posterior_share(float(s), float(n)) for s, n in zip(each, noises, strict=True)]
+        shares = np.array([share for share, _ in told])
+        return shares / shares.sum(), max(spread**2 for _, spread in told)
 
-    def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
-        even = self._scores_of(np.full(len(self.classes), 1.0 / len(self.classes)))
-        return as_far_as_shown(ReleasedMean(offsets, error), usual=even)
+    def _constant_offsets(self, means: ReleasedMean) -> Vector:
+        return self._offsets_of(self._released_shares(means)[0])
 
-    def _scores_of(self, shares: Vector) -> Vector:
+    def _offsets_of(self, shares: Vector) -> Vector:
         """Return the offsets with which classes have these shares."""
         scores = np.log(shares)
         if self.class_weight is not None:
             scores += np.log(public_weights(self.class_weight, self._check_classes()))
-        return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores)
+        return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores - scores.mean())
+
+    def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
+        constant, variance = np.zeros(loss.outputs), 0.0
+        shares = np.full(len(self.classes), 1.0 / len(self.classes))
+        if loss.intercept:
+            means = self._bought_means(run, share=constant_share(run, most=_CONSTANT_SHARE))
+            shares, variance = self._released_shares(means)
+            constant = self._offsets_of(shares)
+            if not warm:
+                theta = loss.with_offsets(theta, constant)
+        # Of the softmax: the difference of two probability vectors.
+        slope = 1.0 if loss.outputs == 1 else math.sqrt(2.0)
+        return Start(theta=theta, constant=constant, variance=variance, slope=slope, shares=shares)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         self.coef_ = weights
@@ -211,25 +215,21 @@ class LogisticRegression(_LinearClassifier):
         ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``,
         ``error_``, ``trace_``
     numerics : exact
-    proof : A rough number of records per user, the centre and second moment of the features, two
-        radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
-        one bounded contribution a user, each with its part of one
-        :class:`~quorate.accounting.account.Account`. If halfway released gradients show nothing but
-        noise, the rest pays for the mean of the labels instead of steps. A small part asks in the
-        end for two clipped slopes a user along the line from a constant to the model. Where that
-        is so and users are not few, the shares of the labels are bought before the descent, and if
-        they show that one of two labels is rare, a part is kept for one more number: the mean of
-        (prediction minus label), of each user between public limits. All else is post-processing.
+    proof : The centre and second moment of the features (of few users one scale), the shares of the
+        labels, the mean log length of a gradient, ``steps`` clipped mean gradients with their lifts
+        (:mod:`quorate.core.bounds.lifted_ball`), and the mean of (prediction minus label), each a
+        Gaussian mechanism or a noisy search on one bounded contribution a user, each with its part
+        of one :class:`~quorate.core.account.account.Account`. All else is post-processing.
 
     Utility
     -------
     Untuned, at epsilon = 1, delta = 1e-6, 20 features of condition number 10: excess risk about
     0.006 for 1000 users of 10 records, 0.0005 for 100 records, where group privacy, tuned, has
-    0.04. With too little signal the fit shrinks towards the constant model.
+    0.04. Coefficients are a posterior mean: with too little signal that is the constant model.
 
     Complexity
     ----------
-    One pass over the records a step (8 to 40 by default) and a few more.
+    One pass over the records a step (20 by default) and a few more.
 
     Parameters
     ----------
@@ -239,12 +239,12 @@ class LogisticRegression(_LinearClassifier):
         Public labels, compared as numbers if all are numbers and as text otherwise; records with
         another label are dropped. In a ``UserData`` the targets are places (0, 1, ...) already.
     bounds : None, float, pair, dict or Box, default=None
-        Public limits of the features, of all or by column; values beyond are cut. A pair of dates
-        makes a column days since the first. Without bounds features are used as they come: fine
-        when they have comparable scales.
+        Public limits of the features, of all or by column; values beyond are clipped. A pair of
+        dates makes a column days since the first. Without bounds features are used as they come:
+        fine when they have comparable scales.
     categories : dict, optional
         Public values by column, ``{"region": ["north", "south"]}``: each becomes a column of zeros
-        and ones; a value that is not listed has zeros only (:mod:`quorate.users.coding`).
+        and ones; a value that is not listed has zeros only (:mod:`quorate.data.coding`).
     class_weight : dict, optional
         Public weights of labels, such as ``{0: 1, 1: 9}``; 1 for a label without one. They are
         used divided by the largest, so that no record counts more than once.
@@ -252,9 +252,9 @@ class LogisticRegression(_LinearClassifier):
     penalty : float, default=0.0
         Strength of penalty / 2 x squared coefficients (of the scaled features if there are bounds).
     records : int or "auto", default="auto"
-        Records of a typical user: a public number, or a rough estimate that is paid for.
+        Records of a typical user, if that is public: hopeless fits are refused by a sharper rule.
     steps : int, optional
-        Planned by default.
+        20 by default.
     batch_rate : float, optional
         Probability with which a user takes part in a step; full batches by default.
     warm_start : bool, default=False
@@ -276,7 +276,7 @@ class LogisticRegression(_LinearClassifier):
         Radius, noise and length of each released gradient.
     algorithm_ : Route
     error_ : CoefficientError
-        How far noise carried the coefficients; says why if it cannot be told.
+        How far coefficients are from those without privacy; says why if it cannot be told.
     guarantee_ : Guarantee
 
     References
@@ -468,6 +468,10 @@ class LinearSVC(_LinearClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+    def _offsets_of(self, shares: Vector) -> Vector:
+        """Return margins of at most one."""
+        return np.clip(super()._offsets_of(shares), -1.0, 1.0)
 
     def _loss(self) -> LinearLoss:
         labels = self._check_classes()

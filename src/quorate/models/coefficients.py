@@ -1,6 +1,6 @@
-"""What a fitted linear model says: coefficients with names on them, and how far noise moved them.
+"""The coefficients of a fitted linear model with their names, and their error due to noise.
 
-Plain data. How the errors are found is said in :mod:`quorate.models.optimization.descent_noise`.
+Plain data. How the errors are found is said in :mod:`quorate.models.optimization.posterior`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,33 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.stated_error import StatedError
+from quorate.models.coordinates.geometry import Geometry
 from quorate.models.losses import LinearLoss
+from quorate.models.public_inputs import FeatureRange
 
-__all__ = ["CONSTANT", "NORMAL", "CoefficientError", "Coefficients", "error_of_constant"]
+__all__ = [
+    "CONSTANT",
+    "NORMAL",
+    "CoefficientError",
+    "Coefficients",
+    "coefficient_error",
+    "error_of_constant",
+    "error_of_covariance",
+]
 
 Vector = NDArray[np.float64]
 
 CONSTANT = "constant"
 """The name of the row of the intercept."""
 
+# derived: the normal quantile of .975.
 NORMAL = 1.96
 """Half of an interval of 95 %, in standard errors."""
+# public: what errors are stated with everywhere.
 _CONFIDENCE = 0.95
 _COVERS = (
-    "Privacy noise of the released gradients, as far as they tell how steep the loss is; not what "
-    "clipping and shrinking did, and not the sampling of the people themselves."
+    "Privacy noise of the released gradients, how far they tell the curvature of the loss, and "
+    "shrinkage; not what clipping moved, and not the sampling of the people themselves."
 )
 
 
@@ -44,11 +56,11 @@ class Coefficients:
     ----------
     features : tuple of str
     outputs : tuple of str
-        The label for which a positive coefficient speaks; ``"coefficient"`` for a number.
+        The label that a positive coefficient makes more likely; ``"coefficient"`` for a number.
     values : array of shape (features + 1, outputs)
         The constant is in the last row.
     errors : array of the same shape, optional
-        Standard errors, where released numbers tell them: what noise did, and nothing else. The
+        Standard errors, where released numbers determine them: the effect of the noise alone. The
         table then has them too, with the ends of intervals of 95 %.
 
     Examples
@@ -155,10 +167,10 @@ class Coefficients:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CoefficientError(StatedError):
-    """How far noise carried coefficients from where the same descent ends without it.
+    """How far coefficients are from those that fit the same people best without privacy.
 
-    The same descent: from the same start, in the same released coordinates, with the same clips and
-    the same shrinkage.
+    The standard deviations of the posterior of the minimum
+    (:mod:`quorate.models.optimization.posterior`).
 
     Attributes
     ----------
@@ -200,19 +212,19 @@ class CoefficientError(StatedError):
 
         >>> error = CoefficientError.unknown("Nobody knows.", outputs=1, features=2, intercept=True)
         >>> error.bound, error.covers
-        (inf, 'No statement: nobody knows.')
+        (inf, 'No error is stated: nobody knows.')
         """
         return cls(
             standard_errors=np.full((outputs, features + 1), np.inf),
             covariance=np.zeros((0, 0, 0)),
             bound=math.inf,
             coordinates=(math.inf,) * (outputs * (features + intercept)),
-            covers=f"No statement: {reason[0].lower()}{reason[1:]}",
+            covers=f"No error is stated: {reason[0].lower()}{reason[1:]}",
         )
 
     @property
     def stated(self) -> bool:
-        """Whether released numbers tell anything."""
+        """Whether an error is stated."""
         return math.isfinite(self.bound)
 
     def of_rows(self, rows: Vector) -> Vector:
@@ -233,10 +245,75 @@ class CoefficientError(StatedError):
 
 
 def error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
-    """Return that nothing is stated of coefficients that a constant replaced."""
+    """Return the error of an intercept-only model: nothing is stated."""
     return CoefficientError.unknown(
-        "A constant took the place of coefficients, which are zero by choice.",
+        "The model is intercept-only, because noise would hide any coefficients.",
         outputs=loss.outputs,
         features=n_features,
         intercept=loss.intercept,
     )
+
+
+def coefficient_error(
+    covariance: Vector | None,
+    loss: LinearLoss,
+    geometry: Geometry,
+    limits: FeatureRange | None,
+    *,
+    unit: float,
+) -> CoefficientError:
+    """Return the error of coefficients, from the covariance of parameters in a geometry.
+
+    ``limits`` are those to which the features were scaled, ``unit`` is how many units of the target
+    are one of the training.
+    """
+    if covariance is None:
+        return CoefficientError.unknown(
+            "So few users do not tell how features hang together, or coefficients are very many.",
+            outputs=loss.outputs,
+            features=geometry.centre.size,
+            intercept=loss.intercept,
+        )
+    outward = unit * np.kron(np.eye(loss.outputs), _outward(geometry, loss, limits))
+    return error_of_covariance(
+        outward @ covariance @ outward.T, outputs=loss.outputs, intercept=loss.intercept
+    )
+
+
+def error_of_covariance(covariance: Vector, *, outputs: int, intercept: bool) -> CoefficientError:
+    """Return the error of noise with this covariance, the parameters of each output in turn.
+
+    >>> error = error_of_covariance(np.diag([0.04, 0.01]), outputs=1, intercept=True)
+    >>> error.standard_errors, [round(each, 3) for each in error.coordinates]
+    (array([[0.2, 0.1]]), [0.392, 0.196])
+    """
+    size = len(covariance) // outputs
+    blocks = np.zeros((outputs, size + (not intercept), size + (not intercept)))
+    for place in range(outputs):
+        own = slice(place * size, (place + 1) * size)
+        blocks[place, :size, :size] = covariance[own, own]
+    each = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    spread = float(np.trace(covariance))
+    # The squared length has this mean and twice the trace of the square as its variance.
+    upper = spread + 1.645 * math.sqrt(2.0 * float(np.sum(covariance**2)))
+    return CoefficientError(
+        standard_errors=np.sqrt(np.maximum(np.diagonal(blocks, axis1=1, axis2=2), 0.0)),
+        covariance=blocks,
+        bound=max(math.sqrt(upper), NORMAL * float(each.max())),
+        coordinates=tuple(float(NORMAL * size) for size in each),
+    )
+
+
+def _outward(geometry: Geometry, loss: LinearLoss, limits: FeatureRange | None) -> Vector:
+    """Return the matrix from the parameters of one output to what acts on features as they come."""
+    size = geometry.centre.size
+    whitening = geometry.whitening if geometry.whitening.ndim == 2 else np.diag(geometry.stretched)
+    outer = whitening if limits is None else whitening / limits.half_width
+    turned = np.zeros((size + loss.intercept, size + loss.intercept))
+    turned[:size, :size] = outer.T
+    if loss.intercept:
+        turned[size, :size] = -(whitening @ geometry.centre)
+        if limits is not None:
+            turned[size, :size] -= outer @ limits.centre
+        turned[size, size] = 1.0
+    return turned

@@ -5,19 +5,16 @@ The rest of the budget then pays for the mean target, and all coefficients are s
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.estimators import Route
-from quorate.guarantees import Guarantee
+from quorate.mechanisms.user_releases import ReleasedMean, UserReleases
 from quorate.models.coefficients import error_of_constant
-from quorate.models.first_constant import FirstConstant, release_constant
+from quorate.models.first_constant import release_constant
 from quorate.models.losses import LinearLoss
 from quorate.models.optimization.gradients import TraceStep
 from quorate.models.predictions import FittedLinear
-from quorate.releases.user_releases import ReleasedMean, UserReleases
 
 __all__ = ["MayBeConstant"]
 
@@ -41,22 +38,6 @@ class MayBeConstant(FittedLinear):
         """Return the offsets of the constant model from the noisy means."""
         raise NotImplementedError
 
-    def _shares_of(self, means: ReleasedMean) -> Vector:
-        """Return the shares of the classes from the noisy means, of a classifier."""
-        raise NotImplementedError
-
-    def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
-        """Return the offsets of a descent as far as they are beyond their stated ``error``."""
-        return offsets
-
-    def _target_reach(self) -> float | None:
-        """Return how far scaled targets can be from zero, where that is public."""
-        return None
-
-    def _worth(self) -> float:
-        """Return what coefficients may gain at best, where a constant can take their place."""
-        return math.inf
-
     def _store(self, weights: Vector, offsets: Vector) -> None:
         raise NotImplementedError
 
@@ -65,16 +46,10 @@ class MayBeConstant(FittedLinear):
         run: UserReleases,
         loss: LinearLoss,
         reason: str,
-        *,
-        after: Guarantee | None = None,
-        first: FirstConstant | None = None,
     ) -> None:
         """Spend what is left of the budget on the mean target."""
-        if first is None:
-            offsets = self._constant_offsets(self._bought_means(run))
-        else:
-            offsets = np.array([first.last(run)])
-        self.guarantee_ = self._promise(run.account, after=after)
+        offsets = self._constant_offsets(self._bought_means(run))
+        self.guarantee_ = self._promise(run.account)
         self.trace_ = ()
         self.algorithm_ = Route(name="constant", reason=reason)
         self.error_ = error_of_constant(loss, run.data.n_features)

@@ -2,7 +2,7 @@
 
 Half of the users fit every candidate for the other half to judge, and the other way round. Each
 user gives every candidate a mark between 0 and 1; a candidate with a high total is chosen privately
-and fitted again on everybody. No mark leaves the house, so there is no ``cv_results_``.
+and fitted again on everybody. Marks are not released, so there is no ``cv_results_``.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from sklearn.base import MetaEstimatorMixin, clone
 
 from quorate import _validate
 from quorate._validate import exact, float_down
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import disjoint_groups, halved, sum_of_groups
-from quorate.accounting.costs import gdp_mu
-from quorate.accounting.gaussian_dp import epsilon_bound
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.account.costs import gdp_mu
+from quorate.core.account.gaussian_dp import epsilon_bound
+from quorate.core.account.parts import disjoint_groups, halved, sum_of_groups
+from quorate.core.bounds.grid import Box, Grid
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.core.sealed import Sealed
+from quorate.core.users import UserData
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Box, Grid
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest
 from quorate.models.base import LinearModel
-from quorate.public_randomness import RandomState
 from quorate.ranges import dates_among
-from quorate.users import UserData
 
 __all__ = ["PrivateGridSearch", "UserMarks"]
 
@@ -43,7 +43,7 @@ _MARK_STEP = 2.0**-10
 
 @dataclass(frozen=True)
 class UserMarks:
-    """What each user thinks of each model: the share of good predictions on the user's records.
+    """Each user's mark for each model: the share of good predictions on the user's records.
 
     Examples
     --------

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import is_of_caller
-from quorate.users import UserData, grouping
-from quorate.users.crowd import call_quietly
-from quorate.users.public_choices import in_own_order
-from quorate.users.store import (
+from quorate.core.users import UserData, grouping
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.public_choices import in_own_order
+from quorate.core.users.store import (
     added_up,
     offsets_of,
     pattern_of,
@@ -47,8 +47,8 @@ __all__ = [
     "alike_users",
     "by_products",
     "by_user",
-    "curvature_over_scores",
     "in_one_thread",
+    "mean_over_scores",
     "multiplied",
     "sigmoid",
 ]
@@ -67,7 +67,7 @@ _ONE_THREAD = 2**18
 _AT_ONCE = 2**18
 # Scores in standard deviations, at which curvatures of two classes are averaged.
 _LINE = np.linspace(-6.0, 6.0, 601)
-_POWERS, _BELL = (_LINE**0, _LINE, _LINE**2), np.exp(-0.5 * _LINE**2)
+_BELL = np.exp(-0.5 * _LINE**2)
 # Views of the same users, who are asked again at every step.
 _PARTS: WeakKeyDictionary[UserData, tuple[LinearLoss, list[_Part]]] = WeakKeyDictionary()
 
@@ -354,16 +354,12 @@ class LinearLoss(Loss):
         return self.slopes(predictions, targets)
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return the curvature at released parameters if features were normal, of unit spread.
+        """Return the mean second derivative in the predictions: (outputs, outputs).
 
-        That of errors is ``curvature``: all of them count as small ones.
+        At released parameters, over normal features of unit spread. That of errors is
+        ``curvature``: all of them count as small ones.
         """
-        return np.asarray(self.curvature * np.eye(theta.size))
-
-    @property
-    def first_slope(self) -> float:
-        """Length of the slopes of a record at zero, a public number for classifiers."""
-        return float(np.linalg.norm(self.slopes(np.zeros((1, self.outputs)), np.zeros(1))))
+        return np.asarray(self.curvature * np.eye(self.outputs))
 
     def dimension(self, n_features: int) -> int:
         """Return outputs x (features + intercept)."""
@@ -375,6 +371,16 @@ class LinearLoss(Loss):
         if self.intercept:
             row[-1] = True
         return np.tile(row, self.outputs)
+
+    def with_offsets(self, theta: Vector, offsets: Vector) -> Vector:
+        """Return parameters with these intercepts.
+
+        >>> LogisticLoss().with_offsets(np.array([1.0, 2.0]), np.array([3.0]))
+        array([1., 3.])
+        """
+        rows = theta.reshape(self.outputs, -1).copy()
+        rows[:, -1] = offsets
+        return rows.ravel()
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
         """Return the mean of slope x (record, 1) over each user's records.
@@ -438,21 +444,11 @@ class LinearLoss(Loss):
         return gradients
 
 
-def curvature_over_scores(
-    theta: Vector, bent: Callable[[Vector], Vector], *, intercept: bool
-) -> Vector:
-    """Return the curvature over normal features of a loss that is so much ``bent`` at scores."""
-    features = theta.size - intercept
-    length = float(np.linalg.norm(theta[:features]))
-    along = np.append(theta[:features] / max(length, 1e-300), np.zeros(int(intercept)))
-    slopes = bent((theta[features] if intercept else 0.0) + length * _LINE)
-    shares = slopes * _BELL / _BELL.sum()
-    plain, skewed, squared = (float(shares @ power) for power in _POWERS)
-    found = plain * np.eye(theta.size) + (squared - plain) * np.outer(along, along)
-    if intercept:
-        found[features] += skewed * along
-        found[:, features] += skewed * along
-    return np.asarray(found)
+def mean_over_scores(theta: Vector, bent: Callable[[Vector], Vector], *, intercept: bool) -> Vector:
+    """Return the mean over normal features of how much a loss is ``bent`` at a score."""
+    length = float(np.linalg.norm(theta[: theta.size - intercept]))
+    scores = (float(theta[-1]) if intercept else 0.0) + length * _LINE
+    return np.full((1, 1), float(bent(scores) @ _BELL) / float(_BELL.sum()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -475,12 +471,12 @@ class LogisticLoss(LinearLoss):
     _unit = 0.5
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return the curvature over normal features.
+        """Return the mean slope of probabilities over normal features.
 
-        >>> np.diagonal(LogisticLoss().expected_curvature(np.array([3.0, 0.0]))).round(3)
-        array([0.028, 0.115])
+        >>> LogisticLoss().expected_curvature(np.array([3.0, 0.0])).round(3)
+        array([[0.115]])
         """
-        return curvature_over_scores(
+        return mean_over_scores(
             theta, lambda scores: 0.25 - 0.25 * np.tanh(0.5 * scores) ** 2, intercept=self.intercept
         )
 

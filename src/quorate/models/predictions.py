@@ -1,4 +1,4 @@
-"""What a linear model says once it is fitted: predictions, their errors, names on coefficients."""
+"""What a fitted linear model offers: predictions, their errors, and named coefficients."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.users.store import row_products
 from quorate.estimators import UserEstimator
 from quorate.models.coefficients import CoefficientError, Coefficients
-from quorate.users.store import row_products
 
 __all__ = ["FittedLinear"]
 
@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 
 
 class FittedLinear(UserEstimator):
-    """Base of the linear models: what they say of rows and columns, from what they released."""
+    """Base of the linear models: predictions and named coefficients from released numbers."""
 
     error_: CoefficientError
 

@@ -1,6 +1,6 @@
 """Public inputs of a model: limits of its features and weights of its classes.
 
-Features are cut to their limits and scaled by them, and coefficients find the way back. What a
+Features are clipped to their limits and scaled by them; coefficients are converted back. What a
 record counts follows from its label and a public list: a weight is at most 1, so that no record
 counts more than it would without weights and nothing has to be bounded anew. Only how they compare
 matters: weights 2 and 1 are used as 1 and a half.
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import described
+from quorate.core.bounds.grid import Box
+from quorate.core.users.crowd import Crowd
+from quorate.data.columns.ids import group
+from quorate.data.tables import declared_users
 from quorate.exceptions import ParameterError, UnknownArgumentError
-from quorate.grid import Box
 from quorate.ranges import as_limits
-from quorate.users import grouping
-from quorate.users.crowd import Crowd, declared_users
 
 __all__ = [
     "FeatureRange",
@@ -66,7 +67,7 @@ class FeatureRange:
         self.half_width = (upper - lower) / 2.0
 
     def scaled(self, rows: Vector, out: Vector | None = None) -> Vector:
-        """Return the rows, cut and scaled; written to ``out`` if it is given."""
+        """Return the rows, clipped and scaled; written to ``out`` if it is given."""
         if not self.bounded:
             return rows
         # A warning about an overflow would tell of a value.
@@ -198,7 +199,7 @@ def counted_once(X: Any, users: Any) -> Any:
     True
     """
     told = not isinstance(X, Crowd) and users is not None and _has_columns(X)
-    return grouping.group(users) if told else users
+    return group(users) if told else users
 
 
 def _has_columns(X: Any) -> bool:

@@ -11,19 +11,34 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
+from quorate.mechanisms.user_releases import ReleasedMean, UserReleases
 from quorate.models.base import LinearModel
 from quorate.models.losses import LinearLoss
+from quorate.models.optimization.training import Start, constant_share, train_constant
 from quorate.models.public_inputs import refuse_weights, target_range
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
-from quorate.public_randomness import RandomState
-from quorate.releases.user_releases import ReleasedMean
 
 __all__ = ["HuberRegression", "LinearRegression", "Ridge"]
 
 Vector = NDArray[np.float64]
+
+# The most that a mean target may cost: an eighth makes all other noise longer by a fifteenth.
+_CONSTANT_SHARE = 0.125
+# derived: a widening search looks at most this often.
+_LOOKS = 9
+
+
+def _usual_targets(users: UserData) -> Vector:
+    """Return the root of each user's mean squared target."""
+    targets = np.zeros(users.n_records) if users.y is None else users.y
+    with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+        sums = users.user_sums(targets[:, None] ** 2)
+        return np.asarray(np.sqrt(sums / np.maximum(users.record_counts(), 1)[:, None]))
 
 
 class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
@@ -41,44 +56,43 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
-    proof : A rough number of records per user, the centre and second moment of the features, the
-        mean target to begin at (four rounds of clipped means), two radii and ``steps`` clipped mean
-        gradients, each a Gaussian mechanism or a noisy search on one bounded contribution a user,
-        each with its part of one :class:`~quorate.accounting.account.Account`. If halfway released
-        gradients show nothing but noise, the rest pays for five more rounds about the mean target
-        instead of steps. A small part asks in the end for two clipped slopes a user along the
-        line from a constant to the model. All else is post-processing.
+    proof : The centre and second moment of the features (of few users one scale), the mean target
+        (four rounds of clipped means, and without ``target_bounds`` a search for their size), the
+        mean log length of a gradient, ``steps`` clipped mean gradients with their lifts
+        (:mod:`quorate.core.bounds.lifted_ball`) and one by the intercept alone, each a Gaussian
+        mechanism or a noisy search on one bounded contribution a user, each with its part of one
+        :class:`~quorate.core.account.account.Account`. All else is post-processing.
 
     Utility
     -------
     Untuned. With :math:`\mu` = ``gdp_mu(epsilon, delta)``, n users of m records and d features the
     excess risk is about :math:`c\,d^2\sigma^2/(n^2 m\mu^2)` beyond the non-private one, for errors
-    of variance :math:`\sigma^2`; with too little signal the fit shrinks towards a constant.
+    of variance :math:`\sigma^2`; with too little signal the posterior mean is a constant.
 
     Complexity
     ----------
-    One pass over the records a step (8 to 40 by default) and a few more.
+    One pass over the records a step (20 by default) and a few more.
 
     Parameters
     ----------
     epsilon, delta : float
         ``delta`` > 0.
     bounds : None, float, pair, dict or Box, default=None
-        Public limits of the features, of all or by column; values beyond are cut. A pair of dates
-        makes a column days since the first. Without bounds features are used as they come: fine
-        when they have comparable scales.
+        Public limits of the features, of all or by column; values beyond are clipped. A pair of
+        dates makes a column days since the first. Without bounds features are used as they come:
+        fine when they have comparable scales.
     categories : dict, optional
         Public values by column, ``{"region": ["north", "south"]}``: each becomes a column of zeros
-        and ones; a value that is not listed has zeros only (:mod:`quorate.users.coding`).
+        and ones; a value that is not listed has zeros only (:mod:`quorate.data.coding`).
     target_bounds : pair, default=None
         Public limits of the target.
     fit_intercept : bool, default=True
     penalty : float, default=0.0
         Strength of penalty / 2 x squared coefficients (of the scaled features if there are bounds).
     records : int or "auto", default="auto"
-        Records of a typical user: a public number, or a rough estimate that is paid for.
+        Records of a typical user, if that is public: hopeless fits are refused by a sharper rule.
     steps : int, optional
-        Planned by default.
+        20 by default.
     batch_rate : float, optional
         Probability with which a user takes part in a step; full batches by default.
     warm_start : bool, default=False
@@ -184,7 +198,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def predict(self, X: Any, *, return_std: Literal[True]) -> tuple[Vector, Vector]: ...
 
     def predict(self, X: Any, *, return_std: bool = False) -> Vector | tuple[Vector, Vector]:
-        """Return predictions, cut to the limits of the target if there are any.
+        """Return predictions, clipped to the limits of the target if there are any.
 
         A row in which something is missing has none: NaN.
 
@@ -219,13 +233,21 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def _loss(self) -> LinearLoss:
         return SquaredLoss(intercept=bool(self.fit_intercept))
 
-    def _target_reach(self) -> float | None:
-        """Return one: targets within their limits are scaled to [-1, 1]."""
-        return None if self.target_bounds is None else 1.0
-
-    def _worth(self) -> float:
-        """Return half the variance of targets that fill half of their range."""
-        return math.inf if self.target_bounds is None or not self.fit_intercept else 0.125
+    def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
+        share = constant_share(run, most=_CONSTANT_SHARE)
+        if self.target_bounds is None:
+            square = share * float(run.account.square) / _LOOKS
+            reach = run.widen(_usual_targets, guess=1.0, dimension=1, square=square)
+        else:
+            limits = target_range(self.target_bounds)
+            ends = limits.centre + limits.half_width * np.array([-1.0, 1.0])
+            reach = float(np.abs(self._scaled_targets(ends)).max())
+        constant, variance, slope = np.zeros(1), 0.0, reach
+        if loss.intercept:
+            found, lengths = train_constant(run, reach=reach, share=share)
+            constant, variance = found.mean, float(found.variance[0])
+            theta, slope = loss.with_offsets(theta, constant), math.exp(lengths.typical)
+        return Start(theta=theta, constant=constant, variance=variance, slope=slope)
 
     def _scaled_targets(self, targets: Vector) -> Vector:
         limits = target_range(self.target_bounds)

@@ -21,7 +21,7 @@ class SquaredLoss(LinearLoss):
 
     Examples
     --------
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData([[1.0], [3.0]], [2.0, 2.0], offsets=[0, 1, 2])
     >>> SquaredLoss().user_gradients(people, np.array([1.0, 0.0]))
     array([[-1., -1.],
@@ -44,7 +44,7 @@ class HuberLoss(LinearLoss):
 
     Examples
     --------
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData([[1.0], [3.0]], [2.0, 2.0], offsets=[0, 1, 2])
     >>> HuberLoss(width=0.5).user_gradients(people, np.array([1.0, 0.0]))
     array([[-0.5, -0.5],

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
+from quorate.core.bounds.grid import Ball
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.users import UserData
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball
-from quorate.guarantees import Guarantee, Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.covariance import nearest_covariance, outer_products
 from quorate.means.vector_mean import private_mean
 from quorate.means.weighted_users import PeopleVectors
@@ -36,7 +37,6 @@ from quorate.models.coefficients import Coefficients
 from quorate.models.losses import sigmoid
 from quorate.models.public_inputs import target_range
 from quorate.models.regression import LinearRegression
-from quorate.users import UserData
 
 __all__ = ["SamplingError", "sampling_error"]
 
@@ -102,7 +102,7 @@ def sampling_error(
     proof : Two private means that share one Gaussian budget, as in
         :class:`~quorate.means.covariance.UserCovariance`: of each user's mean curvature, and of the
         outer product of each user's mean gradient, both at released coefficients, in released
-        coordinates, and cut to a public length. What follows is computed from these.
+        coordinates, and clipped to a public length. What follows is computed from these.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class _Told:
     is_label: bool
 
     def rows(self, users: UserData) -> tuple[Vector, Vector, Vector]:
-        """Return turned rows, the slope of each record's loss and its curvature."""
+        """Return transformed rows, the slope of each record's loss and its curvature."""
         # Row by row: a product of matrices may add up in another order for other neighbours.
         with np.errstate(all="ignore"):
             found = np.full(users.n_records, self.offset)

@@ -1,4 +1,4 @@
-"""Losses of the caller that are taken at their word: they may see many users at once."""
+"""Losses of the caller that may see many users at once, without a check."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.users import UserData
+from quorate.core.users.public_choices import in_own_order
 from quorate.models.losses import Loss
-from quorate.users import UserData
-from quorate.users.public_choices import in_own_order
 
 __all__ = ["Vectorized"]
 
@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Vectorized(Loss):
-    """A loss of the caller that may see many users at once: much quicker, and taken at its word.
+    """A loss of the caller that may see many users at once: much faster, and not checked.
 
     Guarantees are then ``idealized`` and say so: nobody has checked that the loss keeps users apart
     to the last bit.
@@ -32,11 +32,11 @@ class Vectorized(Loss):
     inner: Loss
 
     def dimension(self, n_features: int) -> int:
-        """Return the dimension of the loss inside."""
+        """Return the dimension of the inner loss."""
         return self.inner.dimension(n_features)
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
-        """Return the gradients of the loss inside."""
+        """Return the gradients of the inner loss."""
         return self.inner.user_gradients(in_own_order(batch), theta)
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:

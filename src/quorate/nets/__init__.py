@@ -2,8 +2,8 @@
 
 ``classification`` and ``regression`` the estimators · ``training`` the private steps ·
 ``networks`` what a network is to a step · ``jax_networks``, ``torch_networks`` the two back ends ·
-``small`` the default network · ``losses`` losses of one's own for
-:func:`~quorate.models.optimization.minimization.minimize`.
+``small`` the default network · ``linear_ends`` how one for numbers begins and ends · ``losses``
+losses of one's own for :func:`~quorate.models.optimization.minimization.minimize`.
 
 Neither JAX nor PyTorch is imported before a network is built.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -13,24 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.ledger import Charge, Ledger
+from quorate.core.bounds.grid import Box
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.public_randomness import RandomState, public_generator
+from quorate.core.users import UserData
+from quorate.core.users.store import settled_users
+from quorate.data.tables import declared_names
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Box
-from quorate.guarantees import Guarantee, Relation
+from quorate.ledger.ledger import Charge, Ledger
 from quorate.models.optimization.descent import Optimizer
 from quorate.models.optimization.gradients import TraceStep, check_budget
 from quorate.models.optimization.optimizers import Adam
 from quorate.models.public_inputs import FeatureRange, refuse_partial_fit, refuse_weights
 from quorate.nets.checkpoints import Checkpoint
+from quorate.nets.linear_ends import LinearEnds
 from quorate.nets.networks import Network, check_on_made_up_users, open_network
 from quorate.nets.optax_steps import optimizer_of
 from quorate.nets.training import Recipe, open_training, recipe_for
-from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_limits, declared_features, declared_limits
-from quorate.users import UserData
-from quorate.users.store import settled_users
-from quorate.users.tables import declared_names
 
 __all__ = ["NeuralModel"]
 
@@ -47,6 +49,10 @@ _SAYS_NOTHING = (
     "ledger",
     "random_state",
 )
+
+# Typical outputs before anything is known. If all shares of classes are as likely as each other,
+# outputs of a softmax have a Gumbel distribution. A number is anywhere between its limits.
+_SPREADS = {"classes": math.pi / math.sqrt(6.0), "number": 1.0 / math.sqrt(3.0)}
 
 # Networks of fitted estimators: they are compiled, and no part of what was released.
 _OPENED: WeakKeyDictionary[Any, tuple[Network, float]] = WeakKeyDictionary()
@@ -188,18 +194,18 @@ class NeuralModel(UserEstimator):
         # Before the charge: a refusal costs nothing, as it follows from public knowledge.
         self._check_parameters()
         outputs = self._outputs()
-        X = self._flat(X)
+        X, shape = self._flat(X, self.shape)
         X = self._as_numbers(X)
         if self.bounds is not None:
             Box(*declared_limits(self._public_bounds(X), X))
         start, before = self._start()
         told = declared_features(X)
         if told:
-            _refuse_weights_of_another(start, self._opened_network(told, outputs)[0])
+            _refuse_weights_of_another(start, self._opened_network(told, outputs, shape)[0])
         self._held = None
         account = self._charge(X, y, users, target=True)
         data = self._population(X, y, users, classes=classes)
-        network, radius = self._opened_network(data.n_features, outputs)
+        network, length = self._opened_network(data.n_features, outputs, shape)
         _refuse_weights_of_another(start, network)
         if network.caveat is not None:
             account.declared = account.declared.idealized(network.caveat)
@@ -216,29 +222,32 @@ class NeuralModel(UserEstimator):
             data.derive(scaled, keep=True),
             account,
             network,
-            recipe=partial(self._recipe, weights=network.initial.size, mu=account.mu),
+            recipe=partial(self._recipe, weights=network.initial.size, length=length),
             optimizer=self._optimizer,
             records=int(self.records_per_step),
-            radius=radius,
+            radius=length,
             word=int(public_generator(self.random_state).integers(2**62)),
             initial=start,
             checkpoint=self._opened_checkpoint(),
+            ends=self._ends(),
         )
         weights = training.run(progress=self.progress)
         # Weights that go on from a release carry what it promised.
         self.guarantee_ = self._promise(account, after=before)
         self.weights_ = weights
         self.limits_ = limits
+        self.shape_ = (data.n_features,) if shape is None else shape
         self.history_: tuple[TraceStep, ...] = tuple(training.trace)
         self.algorithm_ = _route(training.recipe, network)
         self._set_public()
         return self
 
-    def _recipe(self, n_users: float, *, weights: int, mu: float) -> Recipe:
+    def _recipe(self, n_users: float, *, weights: int, length: float) -> Recipe:
         return recipe_for(
             n_users=n_users,
             weights=weights,
-            mu=mu,
+            length=length,
+            spread=_SPREADS[self._head],
             steps=self.steps,
             rate=self.batch_rate,
             learning_rate=self.learning_rate,
@@ -248,6 +257,10 @@ class NeuralModel(UserEstimator):
         if self.optimizer is not None:
             return optimizer_of(self.optimizer)
         return Adam(learning_rate=recipe.learning_rate)
+
+    def _ends(self) -> LinearEnds | None:
+        """Return what is done before the first step and after the last one, if anything is."""
+        return None
 
     def _start(self) -> tuple[Vector | None, Guarantee | None]:
         """Return the weights to begin with, and what was promised where they were released."""
@@ -285,22 +298,21 @@ class NeuralModel(UserEstimator):
             return super()._pay_ledger(ledger, charged, name)
         return held.pay(ledger, charged, name, purpose=type(self).__name__)
 
-    def _flat(self, X: Any) -> Any:
-        """Return an array of any rank with one row a record; its shape is public."""
-        if self.module is not None and isinstance(X, np.ndarray) and X.ndim > 2:
-            if self.shape is not None and tuple(self.shape) != X.shape[1:]:
-                raise ParameterError(
-                    f"Expected records of shape {tuple(self.shape)}, got {X.shape[1:]}."
-                )
-            self._declared_shape = X.shape[1:]
-            return X.reshape(len(X), -1)
-        return X
+    def _flat(self, X: Any, shape: Sequence[int] | None) -> tuple[Any, tuple[int, ...] | None]:
+        """Return an array of any rank with one row a record, and the public shape of a record."""
+        known = None if shape is None else tuple(shape)
+        if self.module is None or not isinstance(X, np.ndarray) or X.ndim <= 2:
+            return X, known
+        if known not in (None, X.shape[1:]):
+            raise ParameterError(f"Expected records of shape {known}, got {X.shape[1:]}.")
+        return np.ascontiguousarray(X).reshape(len(X), -1), X.shape[1:]
 
-    def _opened_network(self, features: int, outputs: int) -> tuple[Network, float]:
+    def _opened_network(
+        self, features: int, outputs: int, shape: tuple[int, ...] | None
+    ) -> tuple[Network, float]:
         """Return the network and the typical length of a gradient, both public."""
         state = 0 if self.random_state is None else self.random_state
         seed = int(state) if isinstance(state, int | np.integer) else 0
-        shape = self.shape if self.shape is not None else self.__dict__.get("_declared_shape")
         if self.module is None:
             if self.frozen or self.shape is not None:
                 raise ParameterError(
@@ -308,20 +320,21 @@ class NeuralModel(UserEstimator):
                     "network takes rows of numbers."
                 )
             return _default(features, self._head, outputs, int(self.hidden), seed)
+        shape = (features,) if shape is None else shape
         held = _OPENED.get(self)
-        if held is not None and held[0].module is self.module and held[0].features == features:
+        if held is not None and held[0].module is self.module and held[0].shape == shape:
             return held
         network = open_network(
             self.module,
             features=features,
-            shape=None if shape is None else tuple(shape),
+            shape=shape,
             head=self._head,
             outputs=outputs,
             hidden=int(self.hidden),
             frozen=tuple(self.frozen),
             seed=seed,
         )
-        network.module, network.features = self.module, features
+        network.module, network.shape = self.module, shape
         classes = outputs if self._head == "classes" else 0
         opened = network, check_on_made_up_users(network, features=features, classes=classes)
         _OPENED[self] = opened
@@ -332,11 +345,11 @@ class NeuralModel(UserEstimator):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        rows = self._features(self._flat(X))
+        rows = self._features(self._flat(X, self.shape_)[0])
         known = _validate.finite_rows(rows)
         with np.errstate(all="ignore"):
             scaled = _range(self.limits_).scaled(rows) if self.limits_.size else rows
-            network, _ = self._opened_network(rows.shape[1], self._outputs())
+            network, _ = self._opened_network(rows.shape[1], self._outputs(), self.shape_)
             found = network.outputs(self.weights_, np.where(known[:, None], scaled, 0.0))
         found = found.reshape(len(rows), -1)
         found[~known] = np.nan

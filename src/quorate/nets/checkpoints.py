@@ -12,37 +12,43 @@ Once means once: each claim names the one before it, and a program that does not
 is refused, so of two that go on from one file one stops. With a ledger the claims stand there too,
 and a copy of the file that was put back, or carried elsewhere, is refused as well. Without a ledger
 nobody can notice a copy.
+
+Claims are what a resumed training pays for. The word of each is a hash of what it claims, of the
+training and of the word before, and the ledger knows the last one: with a ledger no claim can be
+changed or taken away afterwards. All else in the file may be changed by hand at the cost of the
+result: the account draws no more than was charged, less what was claimed, wherever a training
+stands.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.ledger import Charge, Ledger, Settlement
-from quorate.exceptions import CheckpointError, LedgerError, ParameterError
-from quorate.guarantees import Guarantee
+from quorate.core.guarantees import Guarantee
+from quorate.data.files.one_writer import born_whole, database, failure, one_writer
+from quorate.exceptions import CheckpointError, LedgerError
+from quorate.ledger.ledger import Charge, Ledger, Settlement
 
 __all__ = ["Checkpoint"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
-_APPLICATION_ID = 0x51524E54  # "QRNT"
+_APPLICATION_ID = 0x51524E54  # public: "QRNT", by which a file is known
 _SCHEMA = (
     "CREATE TABLE training (id TEXT NOT NULL, design TEXT NOT NULL, facts TEXT, seed INTEGER)",
     "CREATE TABLE claims (step INTEGER PRIMARY KEY, word TEXT NOT NULL, multiplier REAL NOT NULL)",
     "CREATE TABLE state (step INTEGER NOT NULL, arrays BLOB NOT NULL)",
 )
-# How many seconds to wait for another writer.
-_PATIENCE = 60.0
 
 
 class Checkpoint:
@@ -80,20 +86,26 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], design: str) -> None:
-        self.path = Path(path)
+        self.path, self._design = Path(path), design
         self._paid: tuple[Ledger, Charge] | None = None
         if not os.path.lexists(self.path):
-            self._create(design)
+            row = (os.urandom(8).hex(), design, None, None)
+            born_whole(self.path, database(_APPLICATION_ID, _SCHEMA, row))
         with self._page() as run:
-            if run("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-                self._refuse("is not a checkpoint")
             self.id, known = run("SELECT id, design FROM training").fetchone()
             if known != design:
                 self._refuse("belongs to a training with other parameters")
             rows = run("SELECT step, word, multiplier FROM claims ORDER BY step").fetchall()
             held = run("SELECT arrays FROM state").fetchone()
-        self._words = ["", *(str(word) for _, word, _ in rows)]
-        self.claims: dict[int, float] = {int(step): noise for step, _, noise in rows}
+        self._words = [""]
+        self.claims: dict[int, float] = {}
+        for step, word, noise in rows:
+            salt = str(word).partition(".")[0]
+            before = self._words[-1]
+            if word != _word(salt, design, before, step=step, multiplier=noise):
+                self._refuse("was changed by hand")
+            self._words.append(word)
+            self.claims[step] = noise
         self.arrays: dict[str, NDArray[Any]] = {} if held is None else _read(held[0])
 
     def pay(self, ledger: Ledger, promise: Guarantee, name: str, *, purpose: str) -> Charge | None:
@@ -107,6 +119,8 @@ class Checkpoint:
         if not own and self.claims:
             self._refuse("was charged to another ledger, or to none")
         charge = own[0] if own else ledger.charge(name, promise, purpose=purpose)
+        if charge.guarantee.to_dict() != promise.charged_to(name).to_dict():
+            self._refuse("was charged for another promise")
         try:
             if len(self._words) > 1:
                 ledger.advance(charge, after=self._words[-2], state=self._words[-1])
@@ -139,7 +153,8 @@ class Checkpoint:
 
     def claim(self, step: int, *, multiplier: float) -> None:
         """Write down, before noise is drawn, that this step is taken: from here on it is paid."""
-        word = os.urandom(16).hex()  # a word without a meaning, not noise
+        salt = os.urandom(16).hex()  # a word without a meaning, not noise
+        word = _word(salt, self._design, self._words[-1], step=step, multiplier=multiplier)
         with self._page() as run:
             self._check_last(run)
             run("INSERT INTO claims VALUES (?, ?, ?)", (step, word, multiplier))
@@ -165,53 +180,16 @@ class Checkpoint:
         if ("" if row is None else str(row[0])) != self._words[-1]:
             self._refuse("is at another step than this program, as another one went on from it")
 
-    def _create(self, design: str) -> None:
-        """Make the file whole, for its owner, unless another one is there by then."""
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-            made.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            for statement in _SCHEMA:
-                made.execute(statement)
-            row = (os.urandom(8).hex(), design, None, None)
-            made.execute("INSERT INTO training VALUES (?, ?, ?, ?)", row)
-            content = made.serialize()
-        draft = self.path.with_name(f".{self.path.name}.{os.urandom(8).hex()}.new")
-        try:
-            file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            with open(file, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(file)
-            with suppress(FileExistsError):
-                os.link(draft, self.path)
-        except OSError as error:
-            raise ParameterError(
-                f"Expected a place where a checkpoint can be made, got {self.path} "
-                f"({error.strerror})."
-            ) from None
-        finally:
-            draft.unlink(missing_ok=True)
-
     @contextmanager
     def _page(self) -> Iterator[Any]:
         """Open the file for one writer at a time; commit durably at the end, roll back on error."""
         try:
-            with closing(
-                sqlite3.connect(
-                    f"{self.path.resolve().as_uri()}?mode=rw",
-                    uri=True,
-                    timeout=_PATIENCE,
-                    isolation_level=None,
-                )
-            ) as connection:
-                connection.execute("PRAGMA journal_mode = DELETE")
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute("PRAGMA fullfsync = ON")  # macOS; no effect elsewhere
-                connection.execute("BEGIN IMMEDIATE")
+            with one_writer(self.path, application_id=_APPLICATION_ID) as connection:
+                if connection is None:
+                    self._refuse("is not a checkpoint")
                 yield connection.execute
-                connection.execute("COMMIT")
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            self._refuse(f"could not be read or written (SQLite says {code})")
+            self._refuse(failure(error))
 
     def _refuse(self, what: str) -> NoReturn:
         raise CheckpointError(
@@ -219,6 +197,17 @@ class Checkpoint:
             "file with the same data, or begin anew with a file of another name and a budget of "
             "its own."
         )
+
+
+def _word(salt: str, design: str, before: str, *, step: int, multiplier: float) -> str:
+    """Return a word for a claim, the training it belongs to, and all claims before it.
+
+    >>> one, other = (_word("ab", "a design", "", step=step, multiplier=9.0) for step in (0, 1))
+    >>> one == other, one[:3]
+    (False, 'ab.')
+    """
+    said = repr((salt, design, before, step, multiplier)).encode()
+    return f"{salt}.{hashlib.sha256(said).hexdigest()}"
 
 
 def _read(blob: bytes) -> dict[str, NDArray[Any]]:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from quorate.accounting.ledger import Ledger
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.models.public_inputs import refuse_weights
 from quorate.nets.base import NeuralModel
-from quorate.public_randomness import RandomState
 
 __all__ = ["NeuralClassifier"]
 
@@ -43,7 +43,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
         gradient of the user's records, computed in a batch of a fixed public shape at a place that
         follows from ids alone (:mod:`quorate.core.placed`), clipped to a ball and rounded, and its
         lift (:mod:`quorate.core.bounds.lifted_ball`). Steps share one
-        :class:`~quorate.accounting.account.Account`; steps on secret samples are priced as one
+        :class:`~quorate.core.account.account.Account`; steps on secret samples are priced as one
         chain before anything is drawn. Radii and weights follow from what was released. On a
         device that does not give the same bits for the same batch the guarantee says that it is
         idealized.
@@ -88,7 +88,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     batch_rate : float, optional
         Probability with which a user takes part in a step; 1 for everybody.
     learning_rate : float, optional
-        Of Adam.
+        Of Adam's first step; later ones fall to nothing in a line.
     optimizer : optimizer of optax or of ``quorate.models``, optional
         Takes the steps in place of Adam.
     warm_start : bool or array, default=False
@@ -111,6 +111,8 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
         The trained weights, as one vector.
     limits_ : array of shape (2, features)
         The public limits of the columns of numbers; empty without ``bounds``.
+    shape_ : tuple of int
+        The shape of one record.
     history_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route

@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.compiled import CompiledProgram, CompiledSums
+from quorate.core.compiled import CompiledProgram, CompiledSums, unwatched
 from quorate.core.placed import Batch
-from quorate.engines.base import needs
+from quorate.data.engines.base import needs
 from quorate.exceptions import ParameterError
 from quorate.nets.networks import Network
 
@@ -126,7 +126,8 @@ class JaxNetwork(Network):
         return np.asarray(self._compiled_outputs(theta.astype(np.float32), rows))
 
     def _user_gradients(self, theta: NDArray[np.float32], batch: Batch) -> Any:
-        return self._compiled(theta, batch.rows, batch.targets, batch.present)
+        with unwatched():
+            return self._compiled(theta, batch.rows, batch.targets, batch.present)
 
     def _leaves_at(self, theta: Any) -> list[Any]:
         """Return the trained arrays that one vector stands for."""

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.placed import Places
+from quorate.core.users import UserData
+from quorate.core.users.public_choices import in_own_order
 from quorate.models.losses import Loss
 from quorate.nets.jax_networks import JaxNetwork
 from quorate.nets.networks import Network
 from quorate.nets.training import places_for
-from quorate.users import UserData
-from quorate.users.public_choices import in_own_order
 
 __all__ = ["NetworkLoss", "jax_loss", "torch_loss"]
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.placed import Batch, Program
+from quorate.core.public_randomness import public_generator
 from quorate.exceptions import ParameterError
-from quorate.public_randomness import public_generator
 
 __all__ = ["HEADS", "Network", "check_on_made_up_users", "made_up_batch", "open_network"]
 
@@ -28,8 +29,9 @@ HEADS = ("classes", "number", "own")
 
 # Rows that are predicted at once.
 _ROWS = 4096
-# Two ways to compute a gradient in 32 bits differ by less, relative to its length.
-_ROUNDING = 1e-3
+# Two ways to compute a gradient in 32 bits differ by less, relative to its length: 2^-24 in each of
+# 2^14 numbers of a sum.
+_ROUNDING = 2.0**-10
 
 
 class Network(ABC):
@@ -39,8 +41,8 @@ class Network(ABC):
     ----------
     initial : array
         The public weights at the start, those that are trained.
-    module, features
-        What it was made of.
+    module, shape
+        What it was made of, and the shape of one record.
     caveat : str or None
         Why gradients are not exact to the last bit, where they are not.
     """
@@ -48,7 +50,7 @@ class Network(ABC):
     initial: Vector
     caveat: str | None = None
     module: Any = None
-    features: int = 0
+    shape: tuple[int, ...] = ()
 
     @abstractmethod
     def gradients(self, theta: Vector) -> Callable[[Batch], Any]:
@@ -81,7 +83,7 @@ def _up(count: int) -> int:
 
 
 def made_up_batch(*, users: int, records: int, features: int, classes: int) -> Batch:
-    """Return users who do not exist: normal features in [-1, 1] and labels in turn.
+    """Return users who do not exist: normal features in [-1, 1], and labels or limits in turn.
 
     >>> made_up_batch(users=2, records=3, features=4, classes=2).rows.shape
     (2, 3, 4)
@@ -89,13 +91,13 @@ def made_up_batch(*, users: int, records: int, features: int, classes: int) -> B
     rng = public_generator(0)
     rows = np.clip(0.5 * rng.standard_normal((users, records, features)), -1.0, 1.0)
     labels = np.arange(users * records).reshape(users, records) % max(2, classes)
-    targets = labels if classes else labels - 0.5
+    targets = labels if classes else 2.0 * labels - 1.0
     present = np.ones((users, records), dtype=np.bool_)
     return Batch(rows.astype(np.float32), targets.astype(np.float32), present)
 
 
 def check_on_made_up_users(network: Network, *, features: int, classes: int) -> float:
-    """Refuse a network that mixes records; return the typical length of a gradient.
+    """Refuse a network that mixes records; return the typical length of a record's gradient.
 
     Both are found on made-up users, so nothing about people is used: the length is public.
     """
@@ -147,7 +149,19 @@ def _checked(network: Network, *, features: int, classes: int) -> float:
             "Expected finite gradients on made-up records (features in [-1, 1]), got some that are "
             "not. Check the initial weights, and where a logarithm or a root is taken."
         )
-    return float(np.median(np.linalg.norm(full, axis=1)))
+    # One record of each user at a time, in a shape that is compiled already.
+    which = np.broadcast_to(np.arange(records), batch.present.shape)
+    singles = [
+        _rows(network.gradients(theta)(replace(batch, present=which == own)))
+        for own in range(records)
+    ]
+    length = float(np.median(np.linalg.norm(np.concatenate(singles), axis=1)))
+    if not length > 0.0:
+        raise ParameterError(
+            "Expected gradients of some length at the initial weights on made-up records, got "
+            "zeros, from which no step can be taken. Begin with random weights."
+        )
+    return length
 
 
 def _rows(found: Any) -> Vector:

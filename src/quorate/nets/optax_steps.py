@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.engines.base import needs
+from quorate.data.engines.base import needs
 from quorate.exceptions import ParameterError
 from quorate.models.optimization.descent import Optimizer, OptimizerState
 

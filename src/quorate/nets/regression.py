@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from quorate.accounting.ledger import Ledger
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
+from quorate.ledger.ledger import Ledger
 from quorate.models.public_inputs import target_range
 from quorate.nets.base import NeuralModel
-from quorate.public_randomness import RandomState
+from quorate.nets.linear_ends import LinearEnds
 
 __all__ = ["NeuralRegressor"]
 
@@ -25,7 +26,9 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
     r"""A neural network that predicts a number, hiding any one user's whole record.
 
     Minimises the mean over users of each user's mean squared error by noisy steps; see
-    :class:`~quorate.nets.classification.NeuralClassifier`.
+    :class:`~quorate.nets.classification.NeuralClassifier`. The default network begins at a linear
+    model, bought with half of the budget, and ends with a linear regression on what it says before
+    and after the steps, so that a linear truth costs little.
 
     Privacy
     -------
@@ -37,10 +40,14 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
         and, under ``Relation.REPLACE``, the number of users; released: ``weights_``, ``history_``
     numerics : exact
     proof : That of :class:`~quorate.nets.classification.NeuralClassifier`, with another loss.
+        Before and after the steps :class:`~quorate.models.LinearRegression` draws from the same
+        account, afterwards on what public networks say of everybody's own records.
 
     Utility
     -------
-    That of :class:`~quorate.nets.classification.NeuralClassifier`.
+    Where the truth is linear, about that of :class:`~quorate.models.LinearRegression` with 0.7 of
+    mu. Else that of :class:`~quorate.nets.classification.NeuralClassifier`. A module of one's own,
+    public weights and steps on secret samples have steps only.
 
     Complexity
     ----------
@@ -65,7 +72,7 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
 
     Attributes
     ----------
-    weights_, limits_, history_, algorithm_, guarantee_
+    weights_, limits_, shape_, history_, algorithm_, guarantee_
         See :class:`~quorate.nets.classification.NeuralClassifier`.
 
     References
@@ -145,6 +152,15 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
 
     def _outputs(self) -> int:
         return 1
+
+    def _ends(self) -> LinearEnds | None:
+        if self.module is not None or self._start()[0] is not None:
+            return None
+        return LinearEnds(
+            hidden=int(self.hidden),
+            bounded=target_range(self.target_bounds).bounded,
+            within=self.bounds is not None,
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["feature_lengths", "small_network", "small_size"]
+__all__ = ["feature_lengths", "folded", "linear_path", "said_of", "small_network", "small_size"]
 
 
 def small_size(*, features: int, outputs: int, hidden: int) -> int:
@@ -33,12 +33,79 @@ def feature_lengths(
     >>> feature_lengths(np.ones(small_size(features=2, outputs=1, hidden=3)), features=2, hidden=3)
     array([2., 2.])
     """
-    # Arrays lie in the order of their names: hidden, hidden_bias, linear, output, output_bias.
-    outputs = (len(weights) - (features + 1) * hidden) // (features + 1 + hidden)
-    inner = weights[: features * hidden].reshape(features, hidden)
-    start = (features + 1) * hidden
-    linear = weights[start : start + features * outputs].reshape(features, outputs)
+    inner, _, linear, _, _ = _parts(weights, features=features, hidden=hidden)
     return np.asarray(np.sqrt((inner**2).sum(axis=1) + (linear**2).sum(axis=1)))
+
+
+def said_of(
+    rows: NDArray[np.float64], weights: NDArray[np.float64], *, hidden: int
+) -> NDArray[np.float64]:
+    """Return the only output of the default network for each row.
+
+    One number at a time, in one order: what is said of a row does not depend, to the last bit, on
+    where it lies among others.
+
+    >>> said_of(np.ones((1, 2)), np.ones(small_size(features=2, outputs=1, hidden=1)), hidden=1)
+    array([3.99505475])
+    """
+    inner, bias, linear, output, offset = _parts(weights, features=rows.shape[1], hidden=hidden)
+    found = np.full(len(rows), offset[0])
+    with np.errstate(all="ignore"):
+        for column, weight in zip(rows.T, linear[:, 0], strict=True):
+            found += weight * column
+        for unit in range(hidden):
+            before = np.full(len(rows), bias[unit])
+            for column, weight in zip(rows.T, inner[:, unit], strict=True):
+                before += weight * column
+            found += output[unit, 0] * np.tanh(before)
+    return found
+
+
+def linear_path(
+    weights: NDArray[np.float64], *, features: int, hidden: int
+) -> tuple[NDArray[np.float64], float]:
+    """Return slopes and offset of the linear path of the default network with one output.
+
+    >>> linear_path(np.arange(7.0), features=2, hidden=1)
+    (array([3., 4.]), 6.0)
+    """
+    _, _, linear, _, offset = _parts(weights, features=features, hidden=hidden)
+    return linear[:, 0].copy(), float(offset[0])
+
+
+def folded(
+    weights: NDArray[np.float64],
+    *,
+    features: NDArray[np.float64],
+    outputs: float,
+    offset: float,
+    hidden: int,
+) -> NDArray[np.float64]:
+    """Return the weights of ``outputs`` x network + ``features`` @ row + ``offset``.
+
+    >>> start = np.ones(small_size(features=2, outputs=1, hidden=1))
+    >>> found = folded(start, features=np.ones(2), outputs=0.5, offset=1.0, hidden=1)
+    >>> said_of(np.ones((1, 2)), found, hidden=1)
+    array([4.99752738])
+    """
+    whole = weights.copy()
+    _, _, linear, output, bias = _parts(whole, features=features.size, hidden=hidden)
+    for part in (linear, output, bias):
+        part *= outputs
+    linear += features[:, None]
+    bias += offset
+    return whole
+
+
+def _parts(
+    weights: NDArray[np.float64], *, features: int, hidden: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Return where hidden, hidden_bias, linear, output and output_bias lie in one vector."""
+    outputs = (len(weights) - (features + 1) * hidden) // (features + 1 + hidden)
+    shapes = ((features, hidden), (hidden,), (features, outputs), (hidden, outputs), (outputs,))
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    parts = np.split(weights, ends[:-1])
+    return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
 def small_network(*, features: int, outputs: int, hidden: int) -> tuple[Any, Any]:

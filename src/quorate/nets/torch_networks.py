@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.placed import Batch
-from quorate.engines.base import needs
+from quorate.data.engines.base import needs
 from quorate.exceptions import ParameterError
 from quorate.nets.networks import Network
 

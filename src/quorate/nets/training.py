@@ -6,10 +6,12 @@ rounds it to integers and adds it up; the account adds exact discrete Gaussian n
 gradient every user adds the *lift* of the ball (:mod:`quorate.core.bounds.lifted_ball`), which
 costs nothing and tells how the clip sits: the next radius follows from what was released.
 
-Public numbers decide everything else (:func:`recipe_for`). With :math:`\mu` of Gaussian
-differential privacy, n users and W weights, one step with the whole budget has a signal to noise
-ratio of at most :math:`s = n\mu/(2\sqrt W)` for a gradient as long as the clip. T steps share the
-budget and have a noise :math:`\sqrt T` times as large.
+Public numbers decide everything else (:func:`recipe_for`). T steps share the budget, and each has
+noise :math:`\sqrt T` times that of a single one. Nearly all of what Adam sees in a step is then
+noise, which it takes for the unit: a step moves a weight that no gradient pulls by the learning
+rate times a random number of size one. So with steps in proportion to :math:`1/\sqrt T`, signal and
+noise of a whole training are the same for every T, and how far it may go has one answer, the
+typical size of the weights themselves (a ridge penalty for a normal prior is the same answer).
 """
 
 from __future__ import annotations
@@ -25,23 +27,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import exact
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Grid, Interval
 from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.core.compiled import LARGEST_STEPS
+from quorate.core.guarantees import Gaussian, Nothing, Relation
 from quorate.core.people import People
 from quorate.core.placed import Places
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Gaussian, Nothing, Relation
+from quorate.core.users import UserData
 from quorate.means.spread_belief import SpreadBelief
 from quorate.mechanisms.sums import GaussianSum, choose_grid, pay_again
+from quorate.mechanisms.user_releases import BoundedVectors, ReleasedMean
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.optimization.descent import Optimizer, OptimizerState, follow
 from quorate.models.optimization.gradients import TraceStep
 from quorate.models.optimization.optimizers import Adam
 from quorate.nets.checkpoints import Checkpoint
+from quorate.nets.linear_ends import LinearEnds
 from quorate.nets.networks import Network
-from quorate.releases.user_releases import BoundedVectors, ReleasedMean
-from quorate.users import UserData
 
 __all__ = ["Recipe", "Training", "open_training", "places_for", "recipe_for"]
 
@@ -51,19 +54,22 @@ Vector = NDArray[np.float64]
 _BATCH = 2**16
 # No batch holds more users, and an expected queue is at least so long: short ones are uneven.
 _WIDEST, _SHORTEST_QUEUE = 512, 16
-# Records of a batch grow by this factor, so that less than that part is padding.
+# machine: records of a batch grow by this factor: few shapes to compile, and not much padding.
 _GROWTH = 3
-# Steps: as many as the signal of one, at least and at most so many.
-_FEWEST, _MOST = 20, 120
+# machine: signal and noise are the same for any number of steps (see above), but long ones are not
+# stable where a network is curved. So many take a minute for 10,000 people and a small network.
+_STEPS = 480
 # Gradients of a full batch, users x weights, that are computed in a step before sampling pays.
 _FULL = 2**27
-# The radius is this part of the norm that lifts show, and changes by at most the factor in a step.
-_TIGHT, _FASTEST = 1.0, 2.0
+# The radius, the norm that lifts show, changes by at most this factor in a step.
+_FASTEST = 2.0
 # Norms of gradients are taken for at most so many first radii.
 _REACH = 20.0
-# Part of mu squared that buys the number of users, where it is private, and the number under which
-# a checkpoint claims it: before all steps.
-_COUNTED, _COUNT = 0.03, -1
+# Part of mu squared that buys the number of users, where it is private.
+_COUNTED = 0.03
+# Under these numbers a checkpoint claims what comes before all steps: the number of users, and
+# what a training begins with.
+_COUNT, _BEGUN = -2, -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,27 +93,32 @@ def recipe_for(
     *,
     n_users: float,
     weights: int,
-    mu: float,
+    length: float,
+    spread: float,
     steps: int | None = None,
     rate: float | None = None,
     learning_rate: float | None = None,
 ) -> Recipe:
     r"""Return the defaults that follow from public numbers, where none are given.
 
-    * steps: :math:`s = n\mu/(2\sqrt W)` of them, from 20 to 120;
+    * steps: 480;
     * rate: everybody, unless users x weights is above 2^27; then the part that is not;
-    * learning rate of Adam: :math:`0.05\sqrt[4]{1000/W}`, at most 0.05.
+    * learning rate of Adam at the first step: :math:`2b/(J\sqrt T)` for outputs of ``spread`` b and
+      a gradient of ``length`` J. A gradient with curvature h and noise :math:`\sigma` tells
+      something of a weight of size :math:`\tau` where :math:`h\tau > \sigma`, so t, the steps
+      added up, should be :math:`\tau/\sigma`, beyond which it only adds noise. Adam divides by the
+      noise, steps fall to nothing in a line, and :math:`\sigma` is that of one step with the whole
+      budget: :math:`t = \eta\sqrt T/(2\sigma)`. An output has the size b for
+      :math:`\tau = b/J`.
 
-    >>> recipe_for(n_users=16_673, weights=1607, mu=0.2367)
-    Recipe(steps=49, rate=1.0, learning_rate=0.0444...)
+    >>> recipe_for(n_users=16_673, weights=1607, length=3.0, spread=1.28)
+    Recipe(steps=480, rate=1.0, learning_rate=0.0389...)
     """
-    signal = n_users * mu / (2.0 * math.sqrt(weights))
-    if steps is None:
-        steps = int(min(max(round(signal), _FEWEST), _MOST))
+    steps = _STEPS if steps is None else steps
     if rate is None:
         rate = min(1.0, _FULL / (max(n_users, 1.0) * weights))
     if learning_rate is None:
-        learning_rate = 0.05 * min(1.0, (1000.0 / weights) ** 0.25)
+        learning_rate = 2.0 * spread / (length * math.sqrt(steps))
     return Recipe(steps=steps, rate=float(rate), learning_rate=learning_rate)
 
 
@@ -131,7 +142,11 @@ class Training:
     Attributes
     ----------
     state : OptimizerState
+    square : Fraction
+        What a step may cost, of mu squared.
     radius : float
+    ends : LinearEnds, optional
+        What is done before the first step, and with the weights at the start after the last one.
     belief : SpreadBelief
     trace : list of TraceStep
     """
@@ -147,20 +162,46 @@ class Training:
     square: Fraction
     word: int
     radius: float
+    start: Vector
     state: OptimizerState
     belief: SpreadBelief
     trace: list[TraceStep] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
+    ends: LinearEnds | None = None
 
     def run(self, *, progress: bool | None) -> Vector:
-        """Take the steps that are left; return the trained weights."""
-        first = 0 if self.checkpoint is None else max(self.checkpoint.claims, default=-1) + 1
-        left = range(max(first, 0), self.recipe.steps)
+        """Do what is left of the training; return the trained weights."""
+        claims = {} if self.checkpoint is None else self.checkpoint.claims
+        done, steps, ends = max(claims, default=_COUNT), self.recipe.steps, self.ends
+        if ends is not None and done < _BEGUN:
+            self._begin_at(ends.begun(self.start, self.people, self._paid(_BEGUN, ends.first)))
+            self._write(_BEGUN)
+        left = range(max(0, done + 1), steps)
         for step in follow(left, label="private training", show=progress):
             self._step(step)
-            if self.checkpoint is not None:
-                self.checkpoint.write(step, self._arrays())
-        return self.optimizer.aggregate(self.state)
+            self._write(step)
+        weights = self.optimizer.aggregate(self.state)
+        if ends is not None and done < steps:
+            paying = self._paid(steps, ends.last)
+            weights = ends.ended(self.start, weights, self.people, paying)
+            self.state = OptimizerState.start(weights, steps=steps)
+            self._write(steps)
+        return weights
+
+    def _paid(self, step: int, part: float) -> Account:
+        """Claim a part of the budget that is spent once; return an account with so much."""
+        multiplier = self.account.multiplier(float(self.account.square) * part)
+        if self.checkpoint is not None:
+            self.checkpoint.claim(step, multiplier=multiplier)
+        return self.account.part_of(square=1 / exact(multiplier) ** 2)
+
+    def _begin_at(self, weights: Vector) -> None:
+        self.start = weights
+        self.state = OptimizerState.start(weights, steps=self.recipe.steps)
+
+    def _write(self, step: int) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.write(step, self._arrays())
 
     def _step(self, step: int) -> None:
         theta, radius = self.optimizer.query(self.state), self.radius
@@ -173,8 +214,7 @@ class Training:
             noise=noise / radius,
             users=max(1.0, self.n_users * self.recipe.rate),
         )
-        wanted = _TIGHT * self.belief.spread[0]
-        self.radius = min(_FASTEST * radius, max(radius / _FASTEST, wanted))
+        self.radius = min(_FASTEST * radius, max(radius / _FASTEST, self.belief.spread[0]))
         # Adam compares a gradient with those before: in radii, as clip and noise are, or a first
         # radius that is too long would shorten all steps after it.
         unit = radius if isinstance(self.optimizer, Adam) else 1.0
@@ -228,6 +268,7 @@ class Training:
             | {
                 "trace": np.array([astuple(each) for each in self.trace]),
                 "radius": np.asarray(self.radius),
+                "start": self.start,
                 "n_users": np.asarray(self.n_users),
             }
         )
@@ -243,6 +284,7 @@ class Training:
         self.state = OptimizerState(**parts["state"])
         self.belief = SpreadBelief(**parts["belief"])
         self.radius = float(held["radius"])
+        self.start = held["start"]
         self.trace = [_read_step(row) for row in held["trace"].tolist()]
 
 
@@ -298,6 +340,7 @@ def open_training(
     word: int,
     initial: Vector | None = None,
     checkpoint: Checkpoint | None = None,
+    ends: LinearEnds | None = None,
 ) -> Training:
     """Begin a training: count the users where their number is private, then plan the chain.
 
@@ -306,6 +349,7 @@ def open_training(
     and has to know a public number of steps.
     It begins at ``initial``, by default at the weights of the network. With a ``checkpoint`` the
     training goes on where another run of it ended, whose draws are paid before anything else.
+    A chain on secret samples is priced as a whole and has no part for ``ends``.
     """
     start = network.initial if initial is None else initial
     if checkpoint is not None:
@@ -329,7 +373,7 @@ def open_training(
             relation=account.relation,
             setup=planned,
         )
-        account.plan(sample.total(planned, sampled.steps))
+        account.reserve_chain(sample.total(planned, sampled.steps))
     held = {} if checkpoint is None else checkpoint.arrays
     if checkpoint is not None:
         _pay_again(checkpoint.claims, account, sample)
@@ -341,6 +385,9 @@ def open_training(
             checkpoint.refuse_lost(_COUNT)
         n_users = _counted(people, account, setup, checkpoint)
     chosen = recipe(n_users) if sample is None else sampled
+    if sample is not None:
+        ends = None
+    kept = Fraction(0) if ends is None else account.square * exact(ends.first + ends.last)
     size = network.initial.size
     cone = account.relation is not Relation.REPLACE or sample is not None
     training = Training(
@@ -352,12 +399,14 @@ def open_training(
         places=places_for(weights=size, users_of_step=chosen.rate * n_users, records=records),
         n_users=n_users,
         sample=sample,
-        square=square / chosen.steps,
+        square=(square - kept) / chosen.steps,
         word=word,
         radius=radius,
+        start=start,
         state=OptimizerState.start(start, steps=chosen.steps),
         belief=SpreadBelief.at_most(_REACH * radius, cone=cone),
         checkpoint=checkpoint,
+        ends=ends,
     )
     if "radius" in held:
         training.go_on(held)

@@ -19,7 +19,7 @@ _NOTICEABLE = 0.02
 
 
 def doublings(task: PlanTask, *, users: int, epsilon: float) -> tuple[Doubling, ...]:
-    """Return which share of the error is left after doubling one thing, best first.
+    """Return the share of the error that is left after doubling one number, best first.
 
     >>> from quorate.planning.tasks.median import MedianTask
     >>> doublings(MedianTask(), users=2000, epsilon=1.0)[0][0]
@@ -45,7 +45,7 @@ def advise(task: PlanTask, *, users: int | None, epsilon: float | None) -> tuple
 
     >>> from quorate.planning.tasks.median import MedianTask
     >>> print(advise(MedianTask(), users=2000, epsilon=1.0)[1])
-    More users are worth more than more records of the same users.
+    More users help more than more records of the same users.
     """
     if users is None or epsilon is None:
         return ()
@@ -56,7 +56,7 @@ def advise(task: PlanTask, *, users: int | None, epsilon: float | None) -> tuple
     left = dict(changes)
     lines = [f"Doubling {first}, " + ", ".join(f"doubling {text}" for text in rest) + "."]
     if left["users"] <= left["records"]:
-        lines.append("More users are worth more than more records of the same users.")
+        lines.append("More users help more than more records of the same users.")
     else:
         lines.append("More records of the same users are worth more than more users.")
     return tuple(lines)
@@ -82,7 +82,7 @@ def warn(
     if epsilon is None:
         return "Hopeless: no epsilon is large enough, because the sampling error alone is larger."
     if needed is None or users is None:
-        return "Hopeless: no number of users is large enough; more records a user may help."
+        return "Hopeless: no number of users is large enough; more records per user may help."
     if lower.users is not None and lower.holds and users < lower.users:
         return f"Hopeless: {lower.theorem} proves that no method can do it with so few users."
     if task.error(users, epsilon) >= task.largest_error:

@@ -35,7 +35,7 @@ _STEPS = tuple(4**power for power in range(16))
 
 @dataclass(frozen=True, kw_only=True)
 class FirstOrder:
-    """A loss as Theorem 4 knows it.
+    """A loss as described in Theorem 4.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class FirstOrder:
     spread : float, default=1.0
         Standard deviation of each coordinate of a gradient.
     failure : float, default=0.1
-        Probability with which the theorem may fail.
+        Allowed failure probability of the theorem.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class FirstOrder:
         return self.spread * math.sqrt(self.dimension)
 
     def concentration(self, *, users: int, records: int) -> float:
-        """Return how far from each other users' mean gradients lie, by Proposition 1."""
+        """Return the concentration radius of users' mean gradients, by Proposition 1."""
         d, gamma = self.dimension, self.failure
         inside = 3 * self.radius * self.curvature * records * users / (d * self.spread * gamma)
         near = self.spread * math.sqrt(d * math.log(max(math.e, inside)) / records)
@@ -88,8 +88,8 @@ class FirstOrder:
     ) -> float:
         """Return the mean squared length of the noise of each gradient, or infinity.
 
-        It is infinite where users are too few for the ranges of all coordinates (Theorem 3): then
-        :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean` fails too often.
+        It is infinite if there are too few users for the ranges of all coordinates (Theorem 3):
+        then :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean` fails too often.
         """
         # The printed constants of RotatedWinsorizedMean, which a plan asks for too often to make.
         gamma, padded = self.failure / 3, 1 << (self.dimension - 1).bit_length()

@@ -57,11 +57,11 @@ def _choice(
 def item_learner_records(
     *, vc_dimension: int, log_size: float, epsilon: float, alpha: float, beta: float
 ) -> float:
-    r"""Return the records of Theorem 3.4 of [L]_, one a user.
+    r"""Return the number of records required by Theorem 3.4 of [L]_, one per user.
 
-    Errors within :math:`\alpha/18` (Lemma 3.1), disagreements that look small are small
-    (Lemma 3.2) and are seen up to a factor of two (Chernoff), and a choice that loses
-    :math:`\alpha/18` at a sensitivity of 2/n; each with a fifth of :math:`\beta`.
+    Errors within :math:`\alpha/18` (Lemma 3.1), observed small disagreements are small (Lemma 3.2)
+    and correct up to a factor of two (Chernoff), and a choice with a loss of :math:`\alpha/18` at a
+    sensitivity of 2/n; each with a fifth of :math:`\beta`.
 
     >>> known = dict(vc_dimension=1, log_size=5.0, epsilon=1.0, beta=0.1)
     >>> round(item_learner_records(alpha=0.1, **known))
@@ -81,7 +81,7 @@ def item_learner_records(
 def counted_users(
     *, vc_dimension: int, log_size: float, records: int, alpha: float, beta: float
 ) -> float:
-    r"""Return users after which all shares "more than t mistakes" are within ``alpha``.
+    r"""Return how many users are needed for all shares "more than t mistakes" to be accurate.
 
     Lemma 4.3 of [L]_, or, if the class is small, the inequality it is proved from: Lemma 4.2 with
     :math:`\gamma = \xi = \alpha/2` on as many labelings as there are rules, on both sides.
@@ -107,7 +107,7 @@ def counted_users(
 def min_error_users(
     *, vc_dimension: int, log_size: float, records: int, epsilon: float, alpha: float, beta: float
 ) -> float:
-    r"""Return the users of Lemma 4.5 of [L]_: the smallest error is found to within ``alpha``.
+    r"""Return the number of users required by Lemma 4.5 of [L]_, for accuracy ``alpha``.
 
     :math:`T = \lceil\log_2(2/\alpha)\rceil` comparisons (Lemma C.1), each with
     :math:`\varepsilon/T` and :math:`\beta/T`; noise and shares within
@@ -133,12 +133,12 @@ def min_error_users(
 def user_learner_users(
     *, vc_dimension: int, log_size: float, records: int, epsilon: float, alpha: float, beta: float
 ) -> float:
-    r"""Return the users of Theorem 4.6 of [L]_, with the constants of appendix C.4.
+    r"""Return the number of users required by Theorem 4.6 of [L]_ (appendix C.4).
 
     Lemma 4.5 to within :math:`\alpha/6` for half of :math:`\varepsilon`; then, in units of
     :math:`\sqrt m\alpha`, the best rule's share within 1/134400 (Hoeffding), disagreements up to a
-    factor of two (Chernoff), a choice that loses 1/16800, all shares within 1/8400 (Lemma 4.3) and
-    disagreements of 1/2100 (Lemma 4.4); each with a seventh of :math:`\beta`.
+    factor of two (Chernoff), a choice within 1/16800 of the best, all shares within 1/8400 (Lemma
+    4.3) and disagreements of 1/2100 (Lemma 4.4); each with a seventh of :math:`\beta`.
 
     >>> known = dict(vc_dimension=1, log_size=5.0, epsilon=1.0, beta=0.1)
     >>> one = user_learner_users(records=1, alpha=0.1, **known)
@@ -170,14 +170,14 @@ def user_learner_users(
 def cut_off_users(
     *, log_size: float, records: int, epsilon: float, alpha: float, beta: float
 ) -> float:
-    r"""Return the users of Theorem 5.2 of [L]_ for cut-offs, with the constants of appendix D.
+    r"""Return the number of users required by Theorem 5.2 of [L]_, for cut-offs (appendix D).
 
     Lemma 4.5 to within :math:`\alpha/6` and the search of Algorithm 1, each for half of
-    :math:`\varepsilon`; in :math:`T = \log_{3/2}(2/\alpha)` rounds noise within
-    :math:`\sqrt m\alpha/(25200T)`, shares within :math:`\sqrt m\alpha/12600` (Lemma 4.3), and
-    medians (Lemma 5.1) that lose :math:`m\alpha'/12600` where :math:`\alpha'` is what the round
-    before left; a quarter of :math:`\beta` each. Only the medians depend on the domain, and
-    :math:`m\alpha` users share that cost.
+    :math:`\varepsilon`; in :math:`T = \log_{3/2}(2/\alpha)` rounds noise within :math:`\sqrt
+    m\alpha/(25200T)`, shares within :math:`\sqrt m\alpha/12600` (Lemma 4.3), and medians (Lemma
+    5.1) with an error of :math:`m\alpha'/12600`, where :math:`\alpha'` is the excess left by the
+    round before; a quarter of :math:`\beta` each. Only the medians depend on the domain, and that
+    part of the bound is divided by :math:`m\alpha`.
 
     >>> known = dict(records=16, epsilon=1.0, alpha=0.05, beta=0.1)
     >>> short, long = (cut_off_users(log_size=bits * math.log(2), **known) for bits in (8, 32))

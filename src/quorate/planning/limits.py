@@ -15,7 +15,7 @@ cites.
   form;
 * user-level Fano: Theorem 38 and Lemma 39 of [F]_ (F9), constants of Corollary 4 of [A]_;
 * from hiding records to hiding users (F2): Lemma 19, Theorems 10 and 11, Corollary 3 and
-  Observation 28 of [F]_, all from :mod:`quorate.conversion.translation`;
+  Observation 28 of [F]_, all from :mod:`quorate.papers.conversion.translation`;
 * agnostic learners: :mod:`quorate.planning.learner_bounds`.
 
 Every function here is used by some plan; a test runs plans and says which one is not.
@@ -35,7 +35,9 @@ from __future__ import annotations
 import math
 
 from quorate import _validate
-from quorate.conversion.translation import (
+from quorate.core.guarantees import Relation
+from quorate.exceptions import ParameterError
+from quorate.papers.conversion.translation import (
     corollary_3_users,
     item_to_user,
     item_to_user_users,
@@ -43,8 +45,6 @@ from quorate.conversion.translation import (
     theorem_11_users,
     utility_budget,
 )
-from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.planning.solve import smallest_users
 
 __all__ = [
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 
-_LARGEST_EXPONENT = 700.0
+_LARGEST_EXPONENT = 700.0  # machine: floats end at e^709
 
 
 def replacement(
@@ -115,7 +115,7 @@ def fixed_users_failure(
 def fixed_users_floor(
     *, epsilon: float, delta: float = 0.0, beta: float, relation: Relation = Relation.REPLACE
 ) -> int:
-    """Return the users without which no method fails less often than ``beta`` (Theorem 9 of [U]_).
+    """Return the users that any method needs to fail less often than ``beta`` (Theorem 9 of [U]_).
 
     >>> fixed_users_floor(epsilon=0.5, beta=0.1)
     5
@@ -136,11 +136,11 @@ def fixed_users_error(
 ) -> float:
     r"""Bound any method's mean error from below, however many records users hold (appendix A).
 
-    The reductions of appendix A of [U]_: of the two crowds of Theorem 9 one is answered as if it
-    were the other with at least the chance of :func:`fixed_users_failure`, and then the error is at
+    The reductions of appendix A of [U]_: the method takes one of the two crowds of Theorem 9 for
+    the other with at least the probability of :func:`fixed_users_failure`, and then the error is at
     least ``largest``: for bounded and for convex losses the difference of the losses half way, for
-    a mean the distance of the crowds over two (in the root mean square take the root of the
-    chance: :func:`mean_floor` does).
+    a mean the distance of the crowds over two (in the root mean square take the root of the chance:
+    :func:`mean_floor` does).
 
     >>> round(fixed_users_error(largest=2.0, users=3, epsilon=0.5), 4)
     0.3649
@@ -225,7 +225,7 @@ def convex_floor(
       :math:`B = d\sigma/(512n\varepsilon\sqrt m)`. Proposition 5 needs
       :math:`B + 10\sigma\sqrt d \le G`, so :math:`\sigma` counts up to :math:`G/(20\sqrt d)` and B
       up to G/2; what truncation adds, of order :math:`e^{-10d}`, is left out;
-    * RG times the probability that two crowds are confused (appendix A).
+    * RG times the probability of confusing two crowds (appendix A).
 
     >>> known = dict(dimension=20, gradient_bound=1.0, gradient_spread=0.01, radius=1.0, records=10)
     >>> f"{convex_floor(users=1000, epsilon=1.0, delta=1e-6, **known):.2g}"
@@ -252,7 +252,7 @@ def convex_floor(
 
 
 def heterogeneity_penalty(*, bound: float, users: int, records: int, distance: float) -> float:
-    """Bound the excess loss that different users add (Theorem 10 of [U]_).
+    """Bound the excess loss caused by differences between users (Theorem 10 of [U]_).
 
     If every user's distribution is within total variation ``distance`` of a common one and losses
     are at most ``bound``, the excess loss on any user's own distribution grows by at most
@@ -270,7 +270,7 @@ def heterogeneity_penalty(*, bound: float, users: int, records: int, distance: f
 def group_privacy(*, epsilon: float, delta: float = 0.0, size: int) -> tuple[float, float]:
     """Return the (epsilon, delta) for single records that hides groups of ``size`` records.
 
-    Lemma 34 of [G]_: a group of k pays k epsilon and delta (e^(k epsilon) - 1) / (e^epsilon - 1).
+    Lemma 34 of [G]_: a group of k has k epsilon and delta (e^(k epsilon) - 1) / (e^epsilon - 1).
 
     >>> group_privacy(epsilon=1.0, size=10)
     (0.1, 0.0)
@@ -292,7 +292,7 @@ def _log_expm1(x: float) -> float:
 def packing_users(
     *, log_alternatives: float, epsilon: float, beta: float, relation: Relation = Relation.REPLACE
 ) -> float:
-    """Return the users needed to tell W answers apart under pure privacy, whatever the records.
+    """Return the users needed to distinguish W answers under pure privacy, whatever the records.
 
     The first term of Lemma 39 of [F]_, with its constant: if each of W crowds has its own set of
     right answers, group privacy over all n users gives
@@ -316,12 +316,12 @@ def packing_users(
 def representation_users(*, dimension: float, epsilon: float, delta: float = 0.0) -> float:
     """Return the users needed by a class of this representation dimension (Lemma 4 of [G]_).
 
-    A learner for n users that errs at most alpha with probability 1/2 gives, by its outputs on
+    A learner for n users whose error is at most alpha with probability 1/2 gives, by its outputs on
     public data, 100 ceil(e^(epsilon n)) hypotheses that represent the class
-    (:class:`~quorate.stability.from_learner.LearnerRepresentation`); the class has no
-    representation smaller than ``dimension`` nats at (alpha, 0.01), so
-    n >= ln(e^dimension / 100 - 1) / epsilon. The proof needs n <= 0.01 ln(1/delta) / epsilon, so
-    with delta > 0 the smaller of the two is all that is shown; its 0.01 is about delta alone.
+    (:class:`~quorate.papers.stability.from_learner.LearnerRepresentation`); the class has no
+    representation smaller than ``dimension`` nats at (alpha, 0.01), so n >= ln(e^dimension / 100 -
+    1) / epsilon. The proof needs n <= 0.01 ln(1/delta) / epsilon, so with delta > 0 only the
+    smaller of the two is proved; the 0.01 concerns delta alone.
 
     >>> round(representation_users(dimension=22.2, epsilon=0.5), 1)
     35.2
@@ -348,11 +348,11 @@ def fano_users(
 ) -> float:
     """Return the users needed by any pure method (Fano: Theorem 38 and Lemma 39 of [F]_).
 
-    W distributions with disjoint right answers and Kullback-Leibler divergences of at most
-    ``divergence`` a record. Users see products of m records, so divergences grow to m times and
-    distances to min(1, sqrt(m divergence / 2)) by Pinsker. Constants of Corollary 4 of [A]_: the
-    failure probability is at least 1 - (n m divergence + ln 2) / ln W and at least
-    0.4 min(1, W e^(-10 epsilon n distance)).
+    It considers W distributions with disjoint sets of right answers and Kullback-Leibler
+    divergences of at most ``divergence`` a record. Users see products of m records, so divergences
+    are multiplied by m, and distances become min(1, sqrt(m divergence / 2)) by Pinsker. Constants
+    of Corollary 4 of [A]_: the failure probability is at least 1 - (n m divergence + ln 2) / ln W
+    and at least 0.4 min(1, W e^(-10 epsilon n distance)).
 
     >>> known = dict(log_alternatives=50.0, divergence=0.01, epsilon=1.0, beta=0.1)
     >>> fano_users(records=1, **known) > 10 * fano_users(records=100, **known)
@@ -381,10 +381,10 @@ def two_point_users(
     distance: float | None = None,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    """Return the users needed to tell two distributions apart, with or without delta.
+    """Return the users needed to distinguish two distributions, with or without delta.
 
     ``divergence`` (Kullback-Leibler) and ``distance`` (total variation) are those of one record;
-    without ``distance`` Pinsker's sqrt(divergence / 2) takes its place. Without privacy failures of
+    without ``distance`` Pinsker's sqrt(divergence / 2) is used instead. Without privacy failures of
     both kinds add up to at least e^(-n m divergence) / 2 (Bretagnolle and Huber). With privacy the
     larger one is at least (0.9 e^(-10 epsilon D) - 10 D delta) / 2 for D users that differ, D being
     n times the distance of two users (Theorem 1 of [A]_).

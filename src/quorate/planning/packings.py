@@ -1,4 +1,4 @@
-r"""Families of distributions that are hard to tell apart: what no method can beat (F9, U8).
+r"""Families of distributions that are hard to distinguish: lower bounds for all methods (F9, U8).
 
 A packing is a family of W distributions such that no answer is good for two of them, while one
 record says little about which it came from: a small Kullback-Leibler divergence. With them the
@@ -9,7 +9,7 @@ more:
 
 * words of a code that differ in many places come from the Gilbert-Varshamov bound, counted exactly;
 * the printed packing of discrete distributions (Theorem 43) adds up to 1/2: the factor is 1/k, not
-  1/(2k), and signs in place of 0 and 1 keep both halves of a pair at the same sum;
+  1/(2k), and signs instead of 0 and 1 keep both halves of a pair at the same sum;
 * divergences are exact, not bounded by :math:`\chi^2`.
 
 References
@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass
 
 from quorate import _validate
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.planning.limits import fano_users
 
 __all__ = [
@@ -48,7 +48,7 @@ _APART = 2.0 * (1.0 + 1e-9)
 
 @dataclass(frozen=True)
 class Packing:
-    """A family of distributions for which no answer is good for two of them.
+    """A family of distributions such that no answer is good for two of them.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Packing:
 
 
 def log_code_words(length: int, distance: int) -> float:
-    """Return the logarithm of a number of words that differ pairwise in ``distance`` bits.
+    """Return the logarithm of how many words can differ pairwise in ``distance`` bits.
 
     Gilbert and Varshamov: as long as balls of radius distance - 1 around the words do not cover all
     2^length words, there is room for one more.
@@ -210,7 +210,7 @@ def packing_floor(
     beta: float,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    """Return the users that a packing proves to be needed under pure privacy; 0 without one.
+    """Return the users that are needed under pure privacy, by a packing; 0 without one.
 
     >>> known = dict(records=16, epsilon=1.0, beta=0.1)
     >>> packing_floor(discrete_packing(1000, 0.05), **known) > 15

@@ -1,9 +1,9 @@
-"""What a plan says: the figure asked for, its limits, its rivals, and one sentence.
+"""The result of a plan: the requested number, its bounds, simpler methods, and one sentence.
 
 A plan is made from public numbers before any data are read. It carries a *calibrated* figure (the
 error the library's own algorithm reaches, checked by simulation in ``benchmarks/planner.py``), the
 published upper bound with its theorem, the lower bound that no method can beat, and what simpler
-ways would need.
+methods would need.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quorate.core.guarantees import Relation
 from quorate.exceptions import MissingExtraError
-from quorate.guarantees import Relation
 
 __all__ = ["Baseline", "Curve", "Plan", "PublishedBound"]
 
@@ -30,6 +30,22 @@ def _count(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return _NEVER
     return f"{math.ceil(value):,}" if value < 1e12 else f"{value:.2g}"
+
+
+def _users(value: float | None) -> str:
+    """Write how many users.
+
+    >>> _users(1.0), _users(20.0), _users(None)
+    ('1 user', '20 users', 'a number of users out of reach')
+    """
+    said = _count(value)
+    if said == _NEVER:
+        return f"a number of users {_NEVER}"
+    return "1 user" if said == "1" else f"{said} users"
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"
 
 
 def _number(value: float | None) -> str:
@@ -51,13 +67,13 @@ class PublishedBound:
     ----------
     users : float or None
         Users that suffice (upper bound) or without which no method succeeds (lower bound);
-        ``None`` if the theorem says nothing here.
+        ``None`` if the theorem does not apply.
     theorem : str
         Where it is proved.
     holds : bool
         Whether the conditions of the theorem are met, so that the figure is proved here.
     note : str
-        The conditions, or which constant was put where the paper leaves one open.
+        The conditions, or the constant used where the paper leaves one open.
 
     Examples
     --------
@@ -82,7 +98,7 @@ class PublishedBound:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What a simpler way to user-level privacy would need and reach.
+    """The users and the error of a simpler method for user-level privacy.
 
     Attributes
     ----------
@@ -109,7 +125,7 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The error against the number of users, for one way.
+    """The error as a function of the number of users, for one method.
 
     Examples
     --------
@@ -138,7 +154,7 @@ class Plan:
     ----------
     task : str
     solved_for : {"users", "error", "epsilon", "nothing"}
-        What was left open; ``"nothing"`` if users, error and epsilon were all given.
+        Which number was computed; ``"nothing"`` if users, error and epsilon were all given.
     users : int or None
         Planned users, given or solved for; ``None`` if no number of users suffices.
     records : int
@@ -147,30 +163,31 @@ class Plan:
         Given or solved for; ``None`` if no epsilon suffices.
     delta, confidence : float
     error : float
-        Target, or the error to expect if that was asked.
+        The target, or the expected error if no target was given.
     relation : Relation
     size : tuple of (str, number or range) pairs
-        What else the task was described by: dimension, domain, ...
+        The other numbers that describe the task: dimension, domain, ...
     error_meaning : str
         What "error" means for this task, in words.
     users_needed : int or None
         Users needed for ``error`` at ``epsilon``.
     error_expected : float
-        Error that is kept with probability ``confidence`` by ``users`` users at ``epsilon``.
+        The error is at most this with probability ``confidence``, for ``users`` users at
+        ``epsilon``.
     upper, lower : PublishedBound
     sufficient, necessary : tuple of PublishedBound
-        What further theorems say: users that suffice, users without whom nobody succeeds.
+        Further theorems: numbers of users that suffice, and numbers that are necessary.
     baselines : tuple of Baseline
     algorithm, reason : str
-        What ``auto`` would take, and why.
+        The algorithm that ``auto`` would use, and why.
     warning : str or None
         Why the plan is hopeless, if it is.
     advice : tuple of str
-        What changes it most; more users or more records.
+        What would reduce the error most; more users or more records.
     changes : tuple of (str, float) pairs
-        Which share of the error is left after doubling users, records or epsilon; best first.
+        The share of the error that is left after doubling users, records or epsilon; best first.
     curves : tuple of Curve
-        The error against users: the library's way first, then the baselines.
+        The error against users: the library's algorithm first, then the baselines.
 
     Examples
     --------
@@ -220,21 +237,21 @@ class Plan:
         if self.solved_for == "users":
             if self.users is None:
                 return f"No number of users reaches an error of {_number(self.error)}: not quorate."
-            return f"{_count(self.users_needed)} users needed."
+            return f"{_users(self.users_needed)} needed."
         if self.solved_for == "error":
             return (
-                f"{_count(self.users)} users reach an error of {_number(self.error)} with "
+                f"{_users(self.users)} reach an error of {_number(self.error)} with "
                 f"{self.confidence:.0%} confidence."
             )
         if self.solved_for == "epsilon":
             if self.epsilon is None:
                 return (
-                    f"No epsilon lets {_count(self.users)} users reach an error of "
+                    f"No epsilon lets {_users(self.users)} reach an error of "
                     f"{_number(self.error)}: not quorate."
                 )
-            return f"Epsilon {_number(self.epsilon)} needed for {_count(self.users)} users."
+            return f"Epsilon {_number(self.epsilon)} needed for {_users(self.users)}."
         verdict = "quorate" if self.quorate else "not quorate"
-        return f"{_count(self.users_needed)} users needed, {_count(self.users)} planned: {verdict}."
+        return f"{_users(self.users_needed)} needed, {_count(self.users)} planned: {verdict}."
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
@@ -247,7 +264,7 @@ class Plan:
             ("task", f"{self.task} ({described})" if described else self.task),
             ("privacy", f"{privacy}; neighbours {self.relation.value}"),
             ("error means", self.error_meaning),
-            ("users planned", f"{_count(self.users)} with {self.records:,} records each"),
+            ("users planned", f"{_count(self.users)} with {_records(self.records)} each"),
             ("users needed", f"{_count(self.users_needed)} for error {_number(self.error)}"),
             (
                 "error expected",
@@ -260,7 +277,7 @@ class Plan:
             *(("also", _bound_text(bound)) for bound in self.necessary),
         ]
         for baseline in self.baselines:
-            text = f"{_count(baseline.users)} users; error {_number(baseline.error)} as planned"
+            text = f"{_users(baseline.users)}; error {_number(baseline.error)} as planned"
             rows.append((baseline.name, text))
         rows.extend(("advice", line) for line in self.advice)
         if self.warning:
@@ -354,4 +371,4 @@ def _bound_text(bound: PublishedBound) -> str:
     if bound.users is None:
         return f"nothing ({bound.theorem}: {bound.note})"
     proved = "" if bound.holds else "not proved here; "
-    return f"{_count(bound.users)} users ({bound.theorem}; {proved}{bound.note})"
+    return f"{_users(bound.users)} ({bound.theorem}; {proved}{bound.note})"

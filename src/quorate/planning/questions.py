@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from quorate import _validate
-from quorate.catalogue import CATALOGUE, open_path
+from quorate.app.catalogue import CATALOGUE, open_path
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
@@ -34,7 +34,7 @@ TASKS = tuple(_KINDS)
 
 
 class TaskNumbers(TypedDict, total=False):
-    """What describes a task besides users, records and privacy; ``None`` keeps a default."""
+    """The numbers of a task besides users, records and privacy; ``None`` is the default."""
 
     dimension: int | None
     size: int | None
@@ -55,7 +55,7 @@ class TaskNumbers(TypedDict, total=False):
 # its 95 % range: half a standard error. Forecasts have a caution of their own, and the very end
 # asked for a quarter more people than that on tables that constants are chosen on.
 _PILOT_CAUTION = 0.25
-_CURVE_POINTS = 33
+_CURVE_POINTS = 33  # machine: points of a curve on a screen
 _CURVE_REACH = 16.0
 
 
@@ -74,7 +74,7 @@ def plan(
 ) -> Plan:
     """Answer one of: how many users, what error, which epsilon, or "are we quorate?".
 
-    Leave out exactly one of ``users``, ``error`` and ``epsilon``, and it is solved for. Give all
+    Leave out exactly one of ``users``, ``error`` and ``epsilon``: it is computed. Give all
     three, and the plan says whether the users suffice. No data are read.
 
     Parameters
@@ -90,12 +90,12 @@ def plan(
     error : float, optional
         ``Plan.error_meaning`` says what it measures.
     confidence : float, default=0.9
-        Probability with which the error is kept.
+        Probability with which the error stays within its bound.
     relation : Relation, default=that of the task
         Add or remove a person for counts, sums and tables, replace one for all else.
     pilot : UserVariation, optional
-        A fitted one, for the tasks that take ``between``: what it found, read with some caution
-        (:func:`pilot_numbers`), stands for ``between`` and ``records``.
+        A fitted one, for the tasks that take ``between``: its estimates, with some caution
+        (:func:`pilot_numbers`), are used for ``between`` and ``records``.
     dimension : int, optional
         Coordinates of a mean, features of a model.
     size : int, optional
@@ -103,7 +103,7 @@ def plan(
     vc : int, optional
         VC dimension of a concept class, for the published bounds; default from its size.
     domain : int, optional
-        Points between which a cut-off is searched for.
+        Number of possible cut-offs.
     bounds : float or pair, optional
         Mean and median: the public range of every coordinate, b for [-b, b] or (lower, upper).
         Select: the public range of the loss.
@@ -118,11 +118,11 @@ def plan(
     error_level : float, optional
         Error of the best rule.
     alike : bool, optional
-        Cut-offs, rules and choices: whether users are alike, as the learner is told.
+        Cut-offs, rules and choices: whether users are alike, as in the learner.
     plurality : float, optional
         Share of the users who agree on one rule, if it is known.
     horizon, touched : int, optional
-        Series: periods, and in how many of them a person is.
+        Series: the number of periods, and in how many of them a person has records.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _read_pilot(
 
 
 def pilot_numbers(pilot: UserVariation) -> tuple[float, int]:
-    """Return the share between people and the records a user that a fitted pilot is read as.
+    """Return cautious values of ``between`` and ``records`` from a fitted pilot.
 
     >>> from types import SimpleNamespace
     >>> ranges = SimpleNamespace(between=(0.25, 0.75), records=(7.9, 12.0))
@@ -236,7 +236,7 @@ def _solve(
     algorithm, reason = "none", "the error is out of reach."
     changes: tuple[Doubling, ...] = ()
     if planned is not None and epsilon is not None:
-        algorithm, reason = task.way(planned, epsilon)
+        algorithm, reason = task.algorithm(planned, epsilon)
         changes = doublings(task, users=planned, epsilon=epsilon)
     return Plan(
         task=task.name,

@@ -1,4 +1,4 @@
-"""Turn an error model round: how many users, which epsilon.
+"""Invert an error model: how many users, which epsilon.
 
 An error model falls in users and in epsilon, so both questions are bisections, and the answers
 agree with each other: the users found reach the error, one user fewer does not.
@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 __all__ = ["EPSILONS", "MOST_USERS", "first_users", "smallest_epsilon", "smallest_users"]
 
-MOST_USERS = 10**13
+MOST_USERS = 10**13  # public: the largest answer
 """More users than there are; an error not reached by then is out of reach."""
 
-EPSILONS = (1e-6, 1e3)
+EPSILONS = (1e-6, 1e3)  # public: the smallest and largest answer
 """Between which epsilons an answer is looked for."""
 
-_HALVINGS = 60
+_HALVINGS = 60  # machine: floats have 53 bits
 
 
 def smallest_users(error: Callable[[int], float], target: float) -> int | None:
@@ -45,7 +45,7 @@ def smallest_users(error: Callable[[int], float], target: float) -> int | None:
 
 
 def first_users(holds: Callable[[int], bool]) -> int:
-    """Return from how many users on something holds; at most ``MOST_USERS``.
+    """Return the smallest number of users for which something holds; at most ``MOST_USERS``.
 
     >>> first_users(lambda n: n >= 200)
     200
@@ -57,7 +57,7 @@ def first_users(holds: Callable[[int], bool]) -> int:
 def smallest_epsilon(error: Callable[[float], float], target: float) -> float | None:
     """Return the smallest epsilon whose error is at most ``target``, or ``None``.
 
-    Rounded up, so that the epsilon returned does reach the target.
+    It is rounded up, so that it does reach the target.
 
     >>> round(smallest_epsilon(lambda epsilon: 1 / epsilon, 0.5), 9)
     2.0

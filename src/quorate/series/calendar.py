@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from quorate import _validate
-from quorate.accounting.calendars import PERIODS, check_period
 from quorate.exceptions import ParameterError
+from quorate.ledger.calendars import PERIODS, check_period
 
 __all__ = ["Calendar"]
 

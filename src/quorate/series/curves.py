@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.data.by_group.person_cells import ValueColumn
 from quorate.mechanisms.stated_error import StatedError
 from quorate.series.design import Design, SeriesPart
 from quorate.tabulate.released import (
@@ -24,9 +25,8 @@ from quorate.tabulate.released import (
     totals,
 )
 from quorate.tabulate.requests import Request
-from quorate.users.by_group.person_cells import ValueColumn
 
-__all__ = ["Asked", "SeriesError", "curves"]
+__all__ = ["Asked", "SeriesError", "curves", "people_cut"]
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +45,9 @@ class SeriesError(StatedError):
     standard_error : dict
         Of each part of a cell (``records``, ``people``, columns), in a period, and at the end of
         the horizon in a running total.
+    cut : tuple of float or None
+        How many people were cut so far, because they hold more than their length, and how far off
+        that number may be; None if they were not counted.
     confidence : float
         With this probability each number, by itself, is within its bound.
 
@@ -55,6 +58,7 @@ class SeriesError(StatedError):
     """
 
     standard_error: dict[str, tuple[float, float]]
+    cut: tuple[float, float] | None = None
     confidence: float = CONFIDENCE
     covers: str = COVERS
 
@@ -78,7 +82,13 @@ class SeriesError(StatedError):
             f"{name} {period:.3g} a period, {end:.3g} at the end of running totals"
             for name, (period, end) in self.standard_error.items()
         )
-        return f"standard errors: {each}"
+        if self.cut is None:
+            return f"standard errors: {each}"
+        people, bound = self.cut
+        return (
+            f"standard errors: {each}; {max(0.0, people):.0f} people (at most {bound:.0f} off) "
+            "were cut, as they hold more than their length"
+        )
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,18 @@ def curves(
             columns[f"{name}={label}"] = _share(found[f"labels {column}"], place, len(each))
     rows = tuple((label, *key) for label in labels for key in asked.keys)
     return arrow_table(("period", *asked.by), rows, columns)
+
+
+def people_cut(released: list[NDArray[np.int64]], labels: list[str], design: Design) -> Any:
+    """Return a table with one row a period: how many people were cut up to then, each once."""
+    noisy = np.array(released, dtype=np.float64).reshape(len(released), design.dimension)
+    errors = design.cut_errors()[: len(released)]
+    found = Estimates(
+        values=design.factor.view(noisy, "running")[:, -1] / design.flag,
+        errors=errors,
+        bounds=tail_factor("gaussian", beta=1 - CONFIDENCE) * errors,
+    )
+    return arrow_table(("period",), tuple((label,) for label in labels), {"people": found})
 
 
 def _name(part: SeriesPart) -> str:

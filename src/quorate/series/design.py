@@ -19,18 +19,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.calibrate import gaussian_multiplier
-from quorate.grid import Grid
-from quorate.guarantees import Approximate, Guarantee, Relation, compose_events
+from quorate.core.bounds.grid import Grid
+from quorate.core.guarantees import Approximate, Guarantee, Relation, compose_events
+from quorate.mechanisms.calibrate import gaussian_multiplier
 from quorate.mechanisms.sums import GaussianSum
 from quorate.series.factors import Factor
 from quorate.series.id_hashes import SHARED
 from quorate.series.spending import HorizonBall
 
-__all__ = ["Design", "SeriesPart"]
+__all__ = ["KEPT", "Design", "SeriesPart"]
 
 Floats = NDArray[np.float64]
 
+# The square that is kept to count who is cut, as a part of what a person may add: noise rises by
+# a twentieth.
+KEPT = 10
 # Squares of lengths in steps stay below this, and sums of them in 64 bits.
 _LARGEST_SQUARE = 2**60
 
@@ -85,11 +88,12 @@ class Design:
     epsilon: float
     delta: float
     relation: Relation = Relation.ADD_REMOVE
+    count_cut: bool = False
 
     @property
     def dimension(self) -> int:
-        """How many numbers a period has."""
-        return sum(part.cells for part in self.parts)
+        """How many numbers a period has; the last may count people who are cut."""
+        return sum(part.cells for part in self.parts) + self.count_cut
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -104,12 +108,28 @@ class Design:
     @cached_property
     def steps(self) -> int:
         """How many steps a length of one has, a power of two."""
-        return 1 << ((_LARGEST_SQUARE // self._square).bit_length() - 1) // 2
+        largest = self._square * (1 + self.count_cut)
+        return 1 << ((_LARGEST_SQUARE // largest).bit_length() - 1) // 2
 
     @cached_property
     def radius(self) -> int:
         """How far one person can move all releases, in steps."""
-        return math.isqrt(self._square * self.steps**2)
+        return math.isqrt(self._square * self.steps**2 + self._kept)
+
+    @cached_property
+    def flag(self) -> int:
+        """How many steps somebody who is cut counts for, once in the horizon."""
+        peak = int(self.factor.gram(0)[0])
+        return math.isqrt(self._square * self.steps**2 // (KEPT * peak)) if self.count_cut else 0
+
+    @property
+    def _kept(self) -> int:
+        """The square that the flag can cost, in whichever period."""
+        return int(self.factor.gram(0)[0]) * self.flag**2
+
+    def cut_errors(self) -> Floats:
+        """Return the standard deviation of the noise of how many people were cut so far."""
+        return self.mechanism.sigma / self.flag * self.factor.spread("running")
 
     def step(self, part: SeriesPart) -> float:
         """Return what one step of a part is worth."""
@@ -119,7 +139,9 @@ class Design:
     def ball(self) -> HorizonBall:
         """The bound on what one person adds over the whole horizon."""
         signed = any(part.signed for part in self.parts)
-        return HorizonBall(self.radius, self.dimension, self.factor.horizon, signed)
+        return HorizonBall(
+            self.radius, self.dimension, self.factor.horizon, signed, self.flag, self._kept
+        )
 
     @cached_property
     def mechanism(self) -> GaussianSum:

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.data.columns import kinds
+from quorate.data.columns.ids import distinct_ids, id_columns
+from quorate.data.tables import without_rows
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users import kinds
-from quorate.users.grouping import distinct_ids, id_columns
-from quorate.users.tables import without_rows
 
 __all__ = ["KEY_BYTES", "SHARED", "kind_of_ids", "numbers_for_texts", "siphash"]
 

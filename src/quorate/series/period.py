@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.sealed import seal_total
+from quorate.core.users.closed import closed
+from quorate.core.users.crowd import Crowd
+from quorate.core.users.data import UserData
+from quorate.data.by_group.person_cells import Cells, ToCells, ValueColumn, cells_of
+from quorate.data.by_group.reading import Reading, ids_of
 from quorate.series.design import Design, SeriesPart
 from quorate.series.spending import Bounded, Entries, bounded_period
 from quorate.series.store import SeriesTransaction
-from quorate.users.by_group.person_cells import Cells, ToCells, ValueColumn, cells_of
-from quorate.users.by_group.reading import Reading, ids_of
-from quorate.users.closed import closed
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
 
 __all__ = ["Rows", "release_period"]
 

@@ -25,8 +25,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.grid import Bound
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Bound
+from quorate.core.guarantees import Relation
 
 __all__ = ["Bounded", "Entries", "HorizonBall", "Lookup", "bounded_period"]
 
@@ -38,15 +38,23 @@ _LARGEST = 2.0**200
 # What floats may be off by, far beyond what a few thousand roundings can; integers decide in the
 # end, and a person who would exceed the radius by rounding adds nothing.
 _SHRUNK = 1.0 - 2.0**-30
+# Who is scaled by less than this is cut; who fits exactly loses nothing but rounding.
+_WHOLE = 1.0 - 2.0**-20
 # Floats add up integers exactly below 2^53. Squares of a person are below 2^60 together and at most
 # 2^22 (cells), so halves of 31 bits are; what people add to a cell is below 2^31, so halves of 15
 # bits are, for 2^37 people.
 _SQUARES, _SUMS = 31, 15
+# In the store: this person was cut before, and was counted then. Squares stay below it.
+_COUNTED = 1 << 61
 
 
 @dataclass(frozen=True, eq=False)
 class HorizonBall(Bound):
     """Vectors over all cells of all periods of length at most ``radius``; one period of them.
+
+    With a ``flag`` the last cell counts people who are cut, each once in the horizon: so many steps
+    a person, for which the square ``kept`` is set aside. It is another coordinate than all others,
+    and squares of coordinates add up.
 
     Two vectors of length R are at most 2R apart, and at most the root of two times R if no
     coordinate is negative, whichever periods they lie in.
@@ -60,6 +68,8 @@ class HorizonBall(Bound):
     dimension: int
     horizon: int
     signed: bool
+    flag: int = 0
+    kept: int = 0
 
     def __post_init__(self) -> None:
         centre = np.zeros(self.dimension)
@@ -198,23 +208,25 @@ def bounded_period(
     (array([0, 2]), array([20]))
     """
     people, owners, cells, values = _together(entries, ball)
-    used, own = spent.of(people), int(gram[-1])
-    left = ball.radius**2 - used
+    known, own = spent.of(people), int(gram[-1])
+    used = known & (_COUNTED - 1)
+    left = ball.radius**2 - ball.kept - used
     cross = np.zeros(len(people), dtype=np.int64)
     for weight, earlier in zip(gram[:-1].tolist(), before, strict=True):
         cross += weight * earlier.of(people)
-    steps = _scaled(values, owners, _most(left, cross, own))
+    steps, cut = _scaled(values, owners, _most(left, cross, own))
     squares = _exact_sums(owners, steps * steps, len(people), half=_SQUARES)
     lengths = _root_up(squares)
     cost = own * squares + 2 * cross * lengths
     fits = cost <= left
     steps = np.where(fits[owners], steps, 0)
     cost, lengths = np.where(fits, cost, 0), np.where(fits, lengths, 0)
-    return Bounded(
-        _exact_sums(cells, steps, ball.dimension, half=_SUMS),
-        spent.plus(people, cost),
-        Lookup(people, lengths),
-    )
+    totals = _exact_sums(cells, steps, ball.dimension, half=_SUMS)
+    if ball.flag:
+        first = (cut | ~fits) & (known < _COUNTED)
+        totals[-1] += ball.flag * np.count_nonzero(first)
+        cost = np.where(first, cost + _COUNTED, cost)
+    return Bounded(totals, spent.plus(people, cost), Lookup(people, lengths))
 
 
 def _together(entries: Entries, ball: HorizonBall) -> tuple[Words, Integers, Integers, Floats]:
@@ -243,11 +255,14 @@ def _most(left: Integers, cross: Integers, own: int) -> Floats:
     return np.asarray(np.where(room > 0, room / np.maximum(root, 1.0), 0.0)) * _SHRUNK
 
 
-def _scaled(values: Floats, owners: Integers, most: Floats) -> Integers:
-    """Scale each person's entries to the allowed length and round them towards zero."""
+def _scaled(values: Floats, owners: Integers, most: Floats) -> tuple[Integers, NDArray[np.bool_]]:
+    """Scale each person's entries to the allowed length and round them towards zero.
+
+    The other array tells who loses more by it than rounding.
+    """
     lengths = np.sqrt(np.bincount(owners, weights=values * values, minlength=len(most)))
     factors = np.minimum(1.0, most / np.maximum(lengths, 1.0))
-    return np.trunc(values * factors[owners]).astype(np.int64)
+    return np.trunc(values * factors[owners]).astype(np.int64), factors < _WHOLE
 
 
 def _exact_sums(places: Integers, values: Integers, size: int, *, half: int) -> Integers:

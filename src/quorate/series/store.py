@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,9 +28,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.exceptions import ParameterError, SeriesStoreError
-from quorate.guarantees import Numerics
-from quorate.protocols.device_memory import close_to_others
+from quorate.core.guarantees import Numerics
+from quorate.data.files.one_writer import born_whole, database, failure, one_writer
+from quorate.exceptions import SeriesStoreError
+from quorate.local.device_memory import close_to_others
 from quorate.series.id_hashes import KEY_BYTES, numbers_for_texts, siphash
 from quorate.series.spending import Bounded, Lookup
 
@@ -39,7 +40,7 @@ __all__ = ["Period", "SeriesStore", "SeriesTransaction"]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-_APPLICATION_ID = 0x51525345  # "QRSE"
+_APPLICATION_ID = 0x51525345  # public: the mark of the file format, "QRSE"
 _SCHEMA = (
     "CREATE TABLE series (id TEXT NOT NULL, design TEXT NOT NULL, ids TEXT NOT NULL, "
     "check_word INTEGER NOT NULL, charge INTEGER)",
@@ -49,8 +50,6 @@ _SCHEMA = (
 )
 # The row of squares spent so far; lengths of single periods stand under the periods.
 _SO_FAR = 0
-# How many seconds to wait for another writer.
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -210,15 +209,10 @@ class SeriesStore:
         """Make key and file, each whole or not at all, unless they are there."""
         if self.exists():
             return
-        _born_whole(self.key_path, os.urandom(KEY_BYTES))
+        born_whole(self.key_path, os.urandom(KEY_BYTES))
         key = self._key()
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-            made.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            for statement in _SCHEMA:
-                made.execute(statement)
-            row = (os.urandom(8).hex(), self.design, "", _check_word(key), None)
-            made.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?)", row)
-            _born_whole(self.path, made.serialize())
+        row = (os.urandom(8).hex(), self.design, "", _check_word(key), None)
+        born_whole(self.path, database(_APPLICATION_ID, _SCHEMA, row))
 
     @contextmanager
     def page(self) -> Iterator[SeriesTransaction]:
@@ -228,33 +222,19 @@ class SeriesStore:
         close_to_others(self.path)
         key = self._key()
         try:
-            with closing(
-                sqlite3.connect(
-                    f"{self.path.resolve().as_uri()}?mode=rw",
-                    uri=True,
-                    timeout=_PATIENCE,
-                    isolation_level=None,
-                )
-            ) as connection:
-                connection.execute("PRAGMA journal_mode = DELETE")
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute("PRAGMA fullfsync = ON")  # macOS; no effect elsewhere
-                connection.execute("PRAGMA secure_delete = ON")
-                connection.execute("BEGIN IMMEDIATE")
+            with one_writer(self.path, application_id=_APPLICATION_ID) as connection:
+                if connection is None:
+                    self._refuse("is not the store of a series")
                 self._check(connection, key)
                 yield SeriesTransaction(connection, key)
-                connection.execute("COMMIT")
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            reason = f"could not be read or written (SQLite says {code})"
+            reason = failure(error)
         else:
             return
         # Outside of the handler, so that nothing leads from the error to what was bound.
         self._refuse(reason)
 
     def _check(self, connection: sqlite3.Connection, key: bytes) -> None:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-            self._refuse("is not the store of a series")
         design, word = connection.execute("SELECT design, check_word FROM series").fetchone()
         if word != _check_word(key):
             self._refuse(f"does not go with the key {self.key_path}")
@@ -296,28 +276,3 @@ def _numbers(blob: bytes | None) -> Integers:
 
 def _bytes(numbers: Integers) -> bytes:
     return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
-
-
-def _born_whole(path: Path, content: bytes) -> None:
-    """Write a file of its owner that appears complete, unless another one is there."""
-    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}.new")
-    try:
-        file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with open(file, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(file)
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    except OSError as error:
-        raise ParameterError(
-            f"Expected a place where a store can be made, got {path} ({error.strerror})."
-        ) from None
-    finally:
-        draft.unlink(missing_ok=True)
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

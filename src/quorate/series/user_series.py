@@ -12,8 +12,14 @@ from typing import Any
 
 from quorate import _validate
 from quorate._validate import described, is_frame
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Charge, Ledger
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Numerics, Relation
+from quorate.core.users.crowd import Crowd
+from quorate.data.by_group.conditions import as_conditions
+from quorate.data.by_group.keys import as_keys, key_rows
+from quorate.data.by_group.reading import Reading, checked_names, names_of
+from quorate.data.frames import open_frame
+from quorate.data.tables import check_rows, without_rows
 from quorate.estimators import NotFitted
 from quorate.exceptions import (
     LedgerError,
@@ -22,9 +28,9 @@ from quorate.exceptions import (
     SeriesStoreError,
     UnboundedContributionError,
 )
-from quorate.guarantees import Guarantee, Numerics, Relation
+from quorate.ledger.ledger import Charge, Ledger
 from quorate.series.calendar import Calendar
-from quorate.series.curves import Asked, SeriesError, curves
+from quorate.series.curves import Asked, SeriesError, curves, people_cut
 from quorate.series.design import Design, SeriesPart
 from quorate.series.factors import NAMES, VIEWS, Factor, best_factor
 from quorate.series.id_hashes import SHARED, kind_of_ids
@@ -32,12 +38,6 @@ from quorate.series.period import Rows, release_period
 from quorate.series.store import SeriesStore, SeriesTransaction
 from quorate.tabulate.base import stated
 from quorate.tabulate.requests import TableRequest, as_request
-from quorate.users.by_group.conditions import as_conditions
-from quorate.users.by_group.keys import as_keys, key_rows
-from quorate.users.by_group.reading import Reading, checked_names, names_of
-from quorate.users.crowd import Crowd
-from quorate.users.frames import open_frame
-from quorate.users.tables import check_rows, without_rows
 
 __all__ = ["UserSeries"]
 
@@ -76,7 +76,7 @@ class UserSeries:
     trust : central
     public : all parameters, names and types of columns, and when updates are made; not ``store``
         and its key: who can read both learns how much people contributed; released:
-        ``table_``, ``running_``
+        ``table_``, ``running_``, ``cut_``
     numerics : exact
     proof : ``docs/proofs/series.md``. What a person adds to all periods is a function of that
         person's records and of public numbers, and moves everything that is released by at most
@@ -88,7 +88,8 @@ class UserSeries:
     -------
     Every number comes with its standard error and a bound that holds with probability 95 %, of the
     noise. What people hold beyond their length is missing from the numbers, first from later
-    periods: choose ``touched`` and ``caps`` so that most people fit.
+    periods; ``cut_`` says how many people that concerns. Choose ``touched`` and ``caps`` so that
+    most people fit.
 
     Complexity
     ----------
@@ -126,8 +127,11 @@ class UserSeries:
         Which curves should have the least noise.
     noise : {"auto", "independent", "square-root"}, default="auto"
         ``"auto"`` takes correlated noise where that has less noise in the ``view``.
+    count_cut : bool, default=True
+        Whether ``cut_`` says how many people were cut because they hold more than their length. A
+        tenth of what a person may add is kept for it, so all noise is larger by a twentieth.
     where : dict, optional
-        Which records the series is about; see :mod:`quorate.users.by_group.conditions`.
+        Which records the series is about; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
         A record without one of the values is dropped, or this number stands in for it.
     relation : Relation, default=Relation.ADD_REMOVE
@@ -150,6 +154,9 @@ class UserSeries:
     running_ : pyarrow.Table
         The same with running totals from the first period on: sums of counts, of sums, and of
         people in each period (who is in two periods counts twice), and means and shares of these.
+    cut_ : pyarrow.Table or None
+        One row a period: how many people were cut up to then, because they hold more than their
+        length; each of them counts once. What they hold beyond it is missing from the numbers.
     periods_ : tuple of str
         The periods that were released.
     error_ : SeriesError
@@ -191,7 +198,7 @@ class UserSeries:
     ...     _ = series.update(rows, users="customer", period=week)
     >>> last = series.table_.to_pylist()[-1]
     >>> last["period"], last["shop"], round(last["buyers_error"], 1)
-    ('2026-W02', 'south', 11.9)
+    ('2026-W02', 'south', 12.5)
     >>> abs(last["buyers"] - 475) < 75
     True
     >>> series.guarantee_.epsilon
@@ -216,6 +223,7 @@ class UserSeries:
         caps: Mapping[str, float] | None = None,
         view: str = "periods",
         noise: str = "auto",
+        count_cut: bool = True,
         where: Mapping[str, Any] | None = None,
         missing: str | float = "drop",
         relation: Relation = Relation.ADD_REMOVE,
@@ -238,6 +246,7 @@ class UserSeries:
         self.caps = caps
         self.view = view
         self.noise = noise
+        self.count_cut = count_cut
         self.where = where
         self.missing = missing
         self.relation = relation
@@ -331,14 +340,20 @@ class UserSeries:
         shown = list(self.periods_)
         self.table_ = curves(released, shown, plan.asked, plan.design, "periods")
         self.running_ = curves(released, shown, plan.asked, plan.design, "running")
+        self.cut_, cut = None, None
+        if self.count_cut and released:
+            self.cut_ = people_cut(released, shown, plan.design)
+            last = self.cut_.slice(len(released) - 1).to_pylist()[0]
+            cut = last["people"], last["people_bound"]
         self.error_ = SeriesError(
+            cut=cut,
             standard_error={
                 part.column or part.kind: (
                     float(plan.design.errors(part, "periods")[0]),
                     float(plan.design.errors(part, "running")[-1]),
                 )
                 for part in plan.design.parts
-            }
+            },
         )
         promise = plan.design.guarantee(self._declared())
         if numerics - {Numerics.EXACT}:
@@ -360,6 +375,7 @@ class UserSeries:
         _validate.one_of(tuple(Relation), relation=self.relation)
         _validate.one_of(VIEWS, view=self.view)
         _validate.one_of(("auto", *NAMES), noise=self.noise)
+        _validate.boolean(count_cut=self.count_cut)
         self._declared()  # which refuses a unit that is no word
         calendar = Calendar(self.every, self.horizon, self.start)
         touched = self._touched()
@@ -395,6 +411,7 @@ class UserSeries:
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             relation=self.relation,
+            count_cut=bool(self.count_cut),
         )
         if design.dimension > _MOST_CELLS:
             raise ParameterError(f"Expected at most {_MOST_CELLS} cells; name fewer keys.")
@@ -429,9 +446,9 @@ class UserSeries:
             word = asked if isinstance(asked, str) else list(asked)[-1]
             if word == "distribution":
                 distributions[name] = name if isinstance(asked, str) else str(next(iter(asked)))
-            elif word == "median":
+            elif word == "median" or "quantile" in asked:
                 raise ParameterError(
-                    "A series has no medians: ask for a mean, or for a distribution over labels."
+                    "A series has no quantiles: ask for a mean, or for a distribution over labels."
                 )
             else:
                 plain[name] = asked

@@ -7,14 +7,25 @@ add to all numbers of a table is bounded as one vector, whose length is stated o
 * :mod:`quorate.tabulate.user_sum`: sums of columns.
 * :mod:`quorate.tabulate.record_mean`: means over records.
 * :mod:`quorate.tabulate.user_table`: all of these and medians, by group.
+* :mod:`quorate.tabulate.phrases`: texts, words and phrases that many people use.
 """
 
 from __future__ import annotations
 
+from quorate.tabulate.phrases import PhrasesError, PopularPhrases
 from quorate.tabulate.record_mean import RecordMean
 from quorate.tabulate.released import TableError
 from quorate.tabulate.user_count import StatisticError, UserCount
 from quorate.tabulate.user_sum import UserSum
 from quorate.tabulate.user_table import UserTable
 
-__all__ = ["RecordMean", "StatisticError", "TableError", "UserCount", "UserSum", "UserTable"]
+__all__ = [
+    "PhrasesError",
+    "PopularPhrases",
+    "RecordMean",
+    "StatisticError",
+    "TableError",
+    "UserCount",
+    "UserSum",
+    "UserTable",
+]

@@ -10,14 +10,14 @@ import numpy as np
 
 from quorate import _validate
 from quorate._validate import is_frame
+from quorate.core.guarantees import Guarantee
 from quorate.core.people import People
+from quorate.data.by_group.person_cells import ToCells, ValueColumn
+from quorate.data.by_group.reading import Reading, Records, names_of, read_records
+from quorate.data.frames import open_frame
+from quorate.data.tables import check_ids, without_rows
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee
-from quorate.users.by_group.person_cells import ToCells, ValueColumn
-from quorate.users.by_group.reading import Reading, Records, names_of, read_records
-from quorate.users.frames import open_frame
-from quorate.users.tables import check_ids, without_rows
 
 __all__ = ["UserStatistic", "stated"]
 

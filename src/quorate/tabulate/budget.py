@@ -6,10 +6,10 @@ people's contributions are, from which caps follow; what is left is the noise of
 * A look with noise of size 1/e leaves about 1/e people above a cap undetected. Each of them is cut
   by about half a cap (as in a Pareto tail of index 3), which is spread over G cells.
 * With joint Laplace noise, a share f of epsilon for T looks leaves cells with noise a/(1 - f) and
-  an error of looks of b/f, which add up to least at :math:`f = 1/(1 + \sqrt{a/b})`.
+  an error of looks of b/f. Their squares add up to least at :math:`f = 1/(1 + (a/b)^{2/3})`.
 * With Gaussian noise a share f of :math:`\mu^2` leaves :math:`a/\sqrt{1-f}` and
-  :math:`b/\sqrt f`, least at :math:`f = 1/(1 + (a/b)^{2/3})`; a pure look of e costs about
-  :math:`\pi e^2/2` of it.
+  :math:`b/\sqrt f`, whose squares add up to least at :math:`f = 1/(1 + a/b)`; a pure look of e
+  costs about :math:`\pi e^2/2` of it.
 
 Both a and b are deviations of one of G cells, in caps. Fewer groups pay more for looks, because
 what these miss is spread over fewer cells.
@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.mechanisms.blocks import block_deviation
 
 __all__ = ["COUNT_SHARE", "KNOWN", "ROUGH", "Outlook", "Terms", "evenness"]
@@ -31,7 +31,7 @@ KNOWN = 32.0
 """So many people, in units of the noise of a look, show how a tail falls: five halvings of them."""
 ROUGH = 32.0
 """A rough median costs ROUGH/n: it is off by a quarter of n people, ln(64) * 8 / n, at most."""
-# Looks cost no more than this part, however few people there are: noise grows to 1.5 at most.
+# What precedes the cells costs no more than this, however few people there are: noise grows to 1.5.
 _MOST = 1 / 3
 
 
@@ -49,8 +49,8 @@ class Outlook:
         The same if caps are stated and nothing is searched for.
     above : float
         About how many people will be above a cap.
-    known : bool
-        Whether enough people answer to find caps.
+    people : float
+        How many people there are, in units of the noise of a look.
     look : float
         The epsilon of one look.
     """
@@ -59,8 +59,18 @@ class Outlook:
     noise: float
     stated: float
     above: float
-    known: bool
+    people: float
     look: float
+
+    @property
+    def known(self) -> bool:
+        """Whether enough people answer to show how their tail falls."""
+        return self.people >= KNOWN * (1 - 1e-9)
+
+    @property
+    def steps(self) -> int:
+        """How finely a look tells lengths apart, in edges a doubling: as people suffice for."""
+        return 2 if self.people >= 2 * KNOWN else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +88,8 @@ class Terms:
         How many numbers a cell has: records, people, and one for each column that is added up.
     looks : int
         How many caps are to be found.
+    centres : int, default=0
+        How many columns are counted from a rough median.
 
     Examples
     --------
@@ -85,7 +97,7 @@ class Terms:
     ...     epsilon=1.0, mu=0.2367, relation=Relation.ADD_REMOVE, groups=2, parts=3, looks=3
     ... )
     >>> few.gaussian(2.0), round(few.look(2.0, gaussian=False, n_users=1e4), 3)
-    (False, 0.11)
+    (False, 0.094)
     """
 
     epsilon: float
@@ -94,6 +106,7 @@ class Terms:
     groups: int
     parts: int
     looks: int
+    centres: int = 0
 
     @property
     def tally(self) -> int:
@@ -126,50 +139,51 @@ class Terms:
         ...     epsilon=1.0, mu=0.0, relation=Relation.REPLACE, groups=9, parts=1, looks=1
         ... )
         >>> [round(terms.look(9.0, gaussian=False, n_users=n), 3) for n in (100, 20_000)]
-        [0.333, 0.165]
+        [0.333, 0.104]
         """
         looks = max(1, self.looks)
+        most = _MOST * looks / (looks + self.centres)
         wanted = KNOWN * self.tally / max(1.0, n_users)
         if gaussian:
             missed = self.tally * math.sqrt(math.pi * looks / 8) / (self.mu * self.groups)
-            share = 1 / (1 + math.pow(self.gaussian_noise / evenness(held) / missed, 2 / 3))
-            usual, most = (self.mu * math.sqrt(2 * f / (math.pi * looks)) for f in (share, _MOST))
+            share = 1 / (1 + self.gaussian_noise / evenness(held) / missed)
+            usual, most = (self.mu * math.sqrt(2 * f / (math.pi * looks)) for f in (share, most))
         else:
             missed = looks * self.tally / (2 * self.groups * self.epsilon)
-            share = 1 / (1 + math.sqrt(self.laplace_noise / missed))
-            usual, most = share * self.epsilon / looks, _MOST * self.epsilon / looks
-        return max(usual, min(wanted, most))
+            share = 1 / (1 + math.pow(self.laplace_noise / missed, 2 / 3))
+            usual, most = share * self.epsilon / looks, most * self.epsilon / looks
+        return min(max(usual, wanted), most)
 
-    def outlook(
-        self, held: float, *, users: float, columns: int, algorithm: str = "auto"
-    ) -> Outlook:
+    def outlook(self, held: float, *, users: float, algorithm: str = "auto") -> Outlook:
         """Return what a fit will pay and add, if people are in ``held`` groups.
 
         >>> terms = Terms(
         ...     epsilon=1.0, mu=0.2367, relation=Relation.ADD_REMOVE, groups=50, parts=2, looks=3
         ... )
-        >>> seen = terms.outlook(9.0, users=20_000.0, columns=1)
+        >>> seen = terms.outlook(9.0, users=20_000.0)
         >>> seen.norm, round(seen.noise, 1), round(seen.above), seen.known
-        (2, 6.3, 141, True)
+        (2, 6.1, 137, True)
         """
         gaussian = algorithm == "gaussian" or (algorithm == "auto" and self.gaussian(held))
         look = self.look(held, gaussian=gaussian, n_users=users)
         count = COUNT_SHARE * self.epsilon if self.relation is Relation.ADD_REMOVE else 0.0
-        centre = min(ROUGH / max(1.0, users), look) if self.parts > columns else 0.0
+        centre = min(ROUGH / max(1.0, users), look)
         noise, even = self.laplace_noise, 1.0
         if gaussian:
             noise, even = self.gaussian_noise, evenness(held)
-            squares = self.looks * look**2 + columns * centre**2 + count**2
+            squares = self.looks * look**2 + self.centres * centre**2 + count**2
             kept = math.sqrt(max(1 - math.pi / 2 * squares / self.mu**2, _MOST))
         else:
-            kept = max(1 - (look * self.looks + columns * centre + count) / self.epsilon, _MOST)
+            kept = max(
+                1 - (look * self.looks + self.centres * centre + count) / self.epsilon, _MOST
+            )
         return Outlook(
             norm=2 if gaussian else 1,
             noise=noise / kept,
             stated=noise,
             above=max(self.groups * noise / kept / even, self.tally / look),
             look=look,
-            known=look * users >= KNOWN * self.tally * (1 - 1e-9),
+            people=look * users / self.tally,
         )
 
 

@@ -16,21 +16,30 @@ References
 ----------
 .. [1] Hay, Rastogi, Miklau, Suciu. Boosting the accuracy of differentially private histograms
    through consistency. VLDB 2010. (There with one noise for all nodes.)
+
+:class:`Tree` makes one table of all levels: every record counts in its leaf and in all that is
+above, so one release with one budget has all nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.data.by_group.keys import Row, column_places
+from quorate.data.by_group.reading import Reading
+from quorate.data.frames import open_frame
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tabulate.released import CONFIDENCE, tail_factor
+from quorate.tabulate.released import CONFIDENCE, Estimates, tail_factor
 
-__all__ = ["consistent"]
+__all__ = ["Tree", "consistent"]
+
+_TAIL = tail_factor("gaussian", beta=1 - CONFIDENCE)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,6 +52,27 @@ class _Level:
     values: Floats
     variances: Floats
     others: Floats
+
+    @classmethod
+    def of(cls, values: Floats, errors: Floats, bounds: Floats) -> _Level:
+        """Return numbers as they were released."""
+        return cls(values, errors**2, np.maximum(bounds - _TAIL * errors, 0.0))
+
+    @property
+    def bounds(self) -> Floats:
+        """What is not exceeded, each by itself."""
+        return np.asarray(_TAIL * np.sqrt(self.variances) + self.others)
+
+    def beside(self, released: _Level) -> Estimates:
+        """Return these numbers, computed from others that were released, with their bounds.
+
+        What caps cut of many children may point in one direction, so that a bound would grow: then
+        the bound of the released number holds, and the distance from it. Which of the two is taken
+        depends on errors and bounds alone, not on the numbers.
+        """
+        own, distance = released.bounds, np.abs(self.values - released.values)
+        bounds = np.where(self.bounds <= own, self.bounds, own + distance)
+        return Estimates(values=self.values, errors=np.sqrt(self.variances), bounds=bounds)
 
 
 def consistent(
@@ -88,8 +118,82 @@ def consistent(
     for name in columns:
         levels = [_level(table, name) for table in tables]
         for number, level in enumerate(_adjusted(levels, places)):
-            made[number] = _replaced(made[number], name, level)
+            made[number] = _replaced(made[number], name, level.beside(levels[number]))
     return made
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All nodes of a hierarchy whose leaves are public rows of keys.
+
+    Parameters
+    ----------
+    leaves : tuple of rows
+        Labels from the top level down.
+
+    Examples
+    --------
+    >>> Tree((("de", "Bonn"), ("de", "Ulm"), ("fr", "Lyon"))).nodes
+    (('de', None), ('fr', None), ('de', 'Bonn'), ('de', 'Ulm'), ('fr', 'Lyon'))
+    """
+
+    leaves: tuple[Row, ...]
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Row, ...], ...]:
+        """The nodes of each level, from the top on, as the labels that lead to them."""
+        depth = len(self.leaves[0])
+        return tuple(
+            tuple(dict.fromkeys(row[: level + 1] for row in self.leaves)) for level in range(depth)
+        )
+
+    @cached_property
+    def nodes(self) -> tuple[Row, ...]:
+        """All nodes, level by level; labels of lower levels are None."""
+        depth = len(self.levels)
+        return tuple((*row, *[None] * (depth - len(row))) for each in self.levels for row in each)
+
+    def stacked(self, X: Any, users: str, reading: Reading) -> tuple[Any, Reading]:
+        """Return a table with every record once for each level, and how it is read."""
+        import pyarrow as pa
+
+        table = open_frame(X, list(dict.fromkeys([*reading.columns, users])))
+        places = [
+            column_places(table.column(name), labels, name=name)
+            for name, labels in zip(reading.by, reading.keys or (), strict=True)
+        ]
+        node = "node"
+        while node in table.column_names:
+            node += "'"
+        copies, first = [], 0
+        for level, rows in enumerate(self.levels, start=1):
+            upper = replace(
+                reading,
+                by=reading.by[:level],
+                keys=(reading.keys or ())[:level],
+                rows=rows,
+            )
+            found = upper.numbered(places[:level])
+            nodes = pa.array(found + first, mask=found < 0)
+            copies.append(table.append_column(node, nodes))
+            first += len(rows)
+        every = replace(reading, by=(node,), keys=(tuple(range(first)),), rows=None)
+        return pa.concat_tables(copies), every
+
+    def added_up(self, found: Estimates) -> Estimates:
+        """Return numbers of all nodes that add up, with errors and bounds of what they are now."""
+        ends = np.cumsum([len(rows) for rows in self.levels])[:-1]
+        whole = _Level.of(found.values, found.errors, found.bounds)
+        parts = (np.split(each, ends) for each in _fields(whole))
+        levels = [_Level(*each) for each in zip(*parts, strict=True)]
+        known = [{row: place for place, row in enumerate(rows)} for rows in self.levels]
+        places = [
+            np.array([above[row[:-1]] for row in rows], dtype=np.int64)
+            for above, rows in zip(known[:-1], self.levels[1:], strict=True)
+        ]
+        adjusted = zip(*map(_fields, _adjusted(levels, places)), strict=True)
+        values, variances, others = map(np.concatenate, adjusted)
+        return _Level(values, variances, others).beside(whole)
 
 
 def _places(tables: Sequence[Any], parents: Sequence[Mapping[Any, Any]]) -> list[Integers]:
@@ -123,8 +227,7 @@ def _level(table: Any, name: str) -> _Level:
     values, errors, bounds = (table[each].to_numpy().astype(np.float64) for each in needed)
     if not (errors > 0).all():
         raise ParameterError(f"Expected errors above 0 in {name}_error: what has none is exact.")
-    tail = tail_factor("gaussian", beta=1 - CONFIDENCE)
-    return _Level(values, errors**2, np.maximum(bounds - tail * errors, 0.0))
+    return _Level.of(values, errors, bounds)
 
 
 def _adjusted(levels: list[_Level], places: list[Integers]) -> list[_Level]:
@@ -164,13 +267,10 @@ def _added(values: Floats, place: Integers, size: int) -> Floats:
     return np.asarray(np.bincount(place, weights=values, minlength=size), dtype=np.float64)
 
 
-def _replaced(table: Any, name: str, level: _Level) -> Any:
+def _replaced(table: Any, name: str, found: Estimates) -> Any:
     import pyarrow as pa
 
-    errors = np.sqrt(level.variances)
-    tail = tail_factor("gaussian", beta=1 - CONFIDENCE)
-    columns = {name: level.values, f"{name}_error": errors}
-    columns[f"{name}_bound"] = tail * errors + level.others
+    columns = {name: found.values, f"{name}_error": found.errors, f"{name}_bound": found.bounds}
     for each, values in columns.items():
         table = table.set_column(table.column_names.index(each), each, pa.array(values))
     return table

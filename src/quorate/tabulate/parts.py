@@ -1,4 +1,4 @@
-"""What a cell of a table is made of, how long it makes a person, and what is asked of people.
+"""The parts of a cell, how long a person's contribution is, and what is asked of people.
 
 A *part* is one number a cell: its records, its people, or the sum of a column. What somebody adds
 to a part is one vector over all groups; how long it is, in the sum of its absolute values (L1, for
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.bounds.lengths import Lengths, lengths_of
-from quorate.guarantees import Relation
-from quorate.users.by_group.person_cells import Cells, ValueColumn, cells_of
-from quorate.users.data import UserData
+from quorate.core.guarantees import Relation
+from quorate.core.users.data import UserData
+from quorate.data.by_group.person_cells import Cells, ValueColumn, cells_of
 
 __all__ = ["Held", "HeldOften", "LengthLabels", "OwnMeans", "Part", "value_ladder"]
 
@@ -84,7 +84,7 @@ class Part:
 
 @dataclass(frozen=True)
 class LengthLabels:
-    """Whether a person adds nothing, 0, or up to which edge, from 1 on; none without a cell."""
+    """Up to which edge what a person adds is long; none, -1, for nothing."""
 
     part: Part
     norm: int
@@ -97,8 +97,7 @@ class LengthLabels:
         lengths = lengths_of(values, cells.owners, cells.n_users, norm=self.norm)
         # A whole number that is computed as a root stays at its edge.
         found = np.searchsorted(np.array(self.edges) * (1 + 2.0**-40), lengths)
-        found = np.where(lengths > 0, np.minimum(found, len(self.edges) - 1) + 1, 0)
-        return np.where(np.bincount(cells.owners, minlength=cells.n_users) > 0, found, -1)
+        return np.where(lengths > 0, np.minimum(found, len(self.edges) - 1), -1)
 
 
 @dataclass(frozen=True)

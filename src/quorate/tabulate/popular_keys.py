@@ -1,4 +1,4 @@
-"""Which groups a table has where nobody lists them: the keys that many people share."""
+"""Popular keys: the groups of a table where nobody lists them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users.data import UserData, ordered_users
+from quorate.data.by_group.keys import LabelNumbers, Row
+from quorate.data.columns.keys import LabelWords
+from quorate.data.labels import PrivateLabels, label_order
 from quorate.mechanisms.choices.stable_choice import StableHistogram
-from quorate.public_randomness import RandomState
-from quorate.users.by_group.keys import LabelNumbers, Row
-from quorate.users.data import UserData, ordered_users
-from quorate.users.keys import LabelWords
-from quorate.users.labels import PrivateLabels, label_order
 
 __all__ = ["popular_keys"]
 
@@ -80,7 +80,7 @@ def popular_keys(
 
     Examples
     --------
-    >>> from quorate.guarantees import Relation
+    >>> from quorate.core.guarantees import Relation
     >>> held = UserData(np.repeat([3.0, 8.0], [400, 2])[:, None], offsets=range(403))
     >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
     >>> popular_keys(

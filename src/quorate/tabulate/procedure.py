@@ -11,7 +11,7 @@ r"""One procedure behind every count, sum and mean, of all records or by group.
    With Laplace noise the parts share noise of the longest of them
    (:class:`~quorate.mechanisms.blocks.BlockSum`).
 
-Where a cap or the number of groups is stated, nothing is looked for.
+Where a cap or the number of groups is stated, no budget is spent on finding it.
 :mod:`quorate.tabulate.budget` says what each of the steps costs.
 """
 
@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import exact, float_down
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
-from quorate.guarantees import Relation
+from quorate.data.by_group.person_cells import ValueColumn
 from quorate.mechanisms.blocks import BlockSum
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.noisy_count import NoisyCount
@@ -40,11 +41,11 @@ from quorate.tabulate.released import (
     CONFIDENCE,
     COVERS,
     COVERS_STATED,
+    COVERS_UNSEEN,
     Released,
     tail_factor,
 )
-from quorate.tabulate.tails import Tail, doublings, whole_edges
-from quorate.users.by_group.person_cells import ValueColumn
+from quorate.tabulate.tails import Tail, ladder, whole_ladder
 
 __all__ = ["Procedure", "number_of_users"]
 
@@ -61,7 +62,7 @@ _MOST, _FINEST = 2.0**20, 2.0**-10
 def number_of_users(people: People, account: Account) -> float:
     """Return the number of users: public under replacement, otherwise released.
 
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> five = People(UserData(np.ones((5, 1)), offsets=range(6)), Relation.REPLACE)
     >>> number_of_users(five, Account.open(epsilon=1.0))
     5.0
@@ -137,6 +138,7 @@ class Procedure:
             groups=groups,
             parts=max(1, len(names) + count_people),
             looks=len(unknown) + asks,
+            centres=len(self.columns) * records,
         )
         looked = self.terms.looks > 0 or (records and bool(self.columns))
         self.n_users = number_of_users(people, account) if looked else 1.0
@@ -145,9 +147,9 @@ class Procedure:
         # Nobody knows yet: as likely in few of the groups as in many.
         self.held = held if held is not None else math.sqrt(groups)
         if asks:
-            part, edges = Part("people"), whole_edges(groups)
-            seen = self._outlook()
-            self.tails["people"] = self._look(part, edges, norm=1, seen=seen, closed=True)
+            part, seen = Part("people"), self._outlook()
+            edges = whole_ladder(groups, seen.steps)
+            self.tails["people"] = self._look(part, seen, 1, edges, seen.steps, closed=True)
             self.held = self.tails["people"].cap(self._pressure(seen))
         elif held is None:
             self.held = float(groups)
@@ -159,6 +161,8 @@ class Procedure:
     @property
     def covers(self) -> str:
         """What stated errors are about."""
+        if not all(tail.known for tail in self.tails.values()):
+            return COVERS_UNSEEN
         return COVERS if self.terms.looks else COVERS_STATED
 
     def run(self, people: People | None = None) -> dict[Name, Released]:
@@ -176,9 +180,7 @@ class Procedure:
 
     def _outlook(self) -> Outlook:
         """Return what is paid and added, by public and released numbers."""
-        return self.terms.outlook(
-            self.held, users=self.n_users, columns=len(self.columns), algorithm=self.algorithm
-        )
+        return self.terms.outlook(self.held, users=self.n_users, algorithm=self.algorithm)
 
     def _pressure(self, seen: Outlook) -> float:
         """Return the noise of all groups together, over a cap."""
@@ -187,24 +189,23 @@ class Procedure:
     def _look(
         self,
         part: Part,
-        edges: Floats,
-        *,
-        norm: int,
         seen: Outlook,
-        closed: bool = False,
+        norm: int,
+        edges: Floats,
+        steps: int,
+        closed: bool = False,  # noqa: FBT001, FBT002 - as Tail has it
         unseen: int = 0,
     ) -> Tail:
         """Tally how long people's contributions are."""
-        relation = self.account.relation
-        mechanism = NoisyTally(size=len(edges) + 1, epsilon=short(seen.look), relation=relation)
+        size, relation = len(edges), self.account.relation
+        mechanism = NoisyTally(size=size, epsilon=short(seen.look), relation=relation)
         work = LengthLabels(part, norm, tuple(edges.tolist()))
-        found = mechanism.release(self.crowd.tally(work, len(edges) + 1), account=self.purse)
-        counts, size = found.astype(np.float64), mechanism.scale
+        found = mechanism.release(self.crowd.tally(work, size), account=self.purse)
         return Tail(
             edges=edges,
-            counts=counts[1:],
-            size=size,
-            nothing=float(counts[0]),
+            counts=found.astype(np.float64),
+            size=mechanism.scale,
+            steps=steps,
             closed=closed,
             unseen=unseen,
         )
@@ -228,31 +229,30 @@ class Procedure:
         caps: dict[Name, float] = {}
         for name, part in parts.items():
             if name not in self.caps:
-                edges, closed, unseen = self._edges(part, caps.get("rows"))
-                tail = self._look(
-                    part, edges, norm=self.norm, seen=self.seen, closed=closed, unseen=unseen
-                )
+                tail = self._look(part, self.seen, self.norm, *self._edges(part, caps.get("rows")))
                 self.tails[name] = tail
                 caps[name] = tail.cap(self._pressure(self.seen))
             else:
                 caps[name] = self.caps[name]
         return caps
 
-    def _edges(self, part: Part, rows: float | None) -> tuple[Floats, bool, int]:
-        """Return where lengths are told apart, whether that is all, and the top if none is seen.
+    def _edges(self, part: Part, rows: float | None) -> tuple[Floats, int, bool, int]:
+        """Return where lengths are told apart, how finely, and what :class:`Tail` has to know.
 
         Without anybody seen, sums of records whose number is capped are cut by no more than that,
         and other sums to one record at the end of its range.
         """
-        column = part.column
+        column, steps = part.column, self.seen.steps
         if column is None:
-            return doublings(1.0, _MOST), False, 0
+            edges = ladder(1.0, _MOST, steps) if self.gaussian else whole_ladder(_MOST, steps)
+            return edges, steps, False, 0
         if rows is not None:
             reach = max(column.upper - part.centre, part.centre - column.lower) * rows
-            edges = doublings(reach * _FINEST, reach)
-            return edges, True, len(edges) - 1
+            edges = ladder(reach * _FINEST, reach, steps)
+            return edges, steps, True, len(edges) - 1
         reach = max(abs(column.lower), abs(column.upper))
-        return doublings(reach * _FINEST, reach * _MOST), False, -int(math.log2(_FINEST))
+        edges = ladder(reach * _FINEST, reach * _MOST, steps)
+        return edges, steps, False, -int(math.log2(_FINEST)) * steps
 
     def _noisy(
         self, parts: dict[Name, Part], caps: dict[Name, float]
@@ -294,26 +294,30 @@ class Procedure:
         size = np.maximum(np.abs(values[first]), deviations[first])
         share = size / size.sum()
         even = evenness(self.held) if self.gaussian else 1.0
-        # Who is cut in records is cut in sums in proportion.
-        rows_cut = 0.0 * share
         found: dict[Name, Released] = {}
+        rows: tuple[Floats, Floats] = (0.0 * share, 0.0 * share)
         for name, part in parts.items():
-            errors = np.full(share.shape, deviations[name])
-            bounds = tail * errors
+            noise = np.full(share.shape, deviations[name])
+            lost, at_most, errors = 0.0 * share, 0.0 * share, noise
+            if part.column and self.records:
+                # Who is cut in records is cut in sums in proportion.
+                lost, at_most = (each * caps[name] / caps["rows"] for each in rows)
             cut = self.tails.get(name)
-            beyond = rows_cut * caps[name] / caps["rows"] if part.column and self.records else 0.0
             if cut is not None and not (name == "people" and self.held >= self.groups):
                 cap = self.held if name == "people" else caps[name]
                 spread = 1.0 if name == "people" else even
-                worst, persons = cut.worst(cap)
-                lost = worst * spread * _share_at_most(share, persons)
-                errors = np.hypot(errors, cut.cut(cap) * spread * share)
-                beyond = beyond + (lost if cut.known else math.inf)
-                rows_cut = lost if name == "rows" else rows_cut
+                usual, (worst, persons) = cut.cut(cap), cut.worst(cap)
+                liked = spread * _share_at_most(share, persons)
+                more = max(0.0, worst - usual) if cut.known else math.inf
+                errors = np.hypot(noise, usual * spread * share)
+                lost, at_most = lost + usual * liked, np.hypot(at_most, more * liked)
+            if name == "rows":
+                rows = lost, at_most
             found[name] = Released(
                 values=values[name],
                 errors=errors,
-                bounds=bounds + beyond,
+                # Noise of the look and of the cells are independent of each other.
+                bounds=lost + np.hypot(tail * noise, at_most),
                 cap=caps[name],
                 centre=part.centre,
                 column=part.column,

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.ledger import Ledger
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
+from quorate.data.by_group.reading import schema_of
+from quorate.ledger.ledger import Ledger
 from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.released import means
 from quorate.tabulate.user_count import StatisticError, route_of
 from quorate.tabulate.user_sum import asked_columns
-from quorate.users.by_group.reading import schema_of
 
 __all__ = ["RecordMean"]
 
@@ -60,7 +60,7 @@ class RecordMean(UserStatistic):
     cap : float or "auto", default="auto"
         How many records of a person count.
     where : dict, optional
-        Which records the mean is about; see :mod:`quorate.users.by_group.conditions`.
+        Which records the mean is about; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"

@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.data.by_group.person_cells import ValueColumn
 from quorate.mechanisms.blocks import block_deviation, block_quantile
 from quorate.mechanisms.stated_error import StatedError
-from quorate.users.by_group.person_cells import ValueColumn
 
 __all__ = [
     "CONFIDENCE",
     "COVERS",
     "COVERS_STATED",
+    "COVERS_UNSEEN",
+    "STATE_A_CAP",
     "Estimates",
     "Released",
     "TableError",
     "arrow_table",
+    "label_array",
     "means",
     "tail_factor",
     "totals",
@@ -29,17 +32,22 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # public: 95 % is the convention of stated errors
 """With this probability each cell, by itself, is within its bound."""
 COVERS = (
     "Privacy noise and what caps cut, as far as a tally of people shows, with a tail beyond it "
-    "like that of what was seen; infinite where too few people answered to see any; not the "
-    "sampling of the people themselves."
+    "like that of what was seen; not the sampling of the people themselves."
 )
 
 COVERS_STATED = (
     "Privacy noise. Caps were stated: what people hold beyond their cap is in no bound, nor is the "
     "sampling of the people themselves."
+)
+
+STATE_A_CAP = "state cap=, for too few people answered to see what a cap cuts"
+COVERS_UNSEEN = (
+    f"Nothing, where it is infinite: {STATE_A_CAP}. Elsewhere privacy noise and what caps cut; not "
+    "the sampling of the people themselves."
 )
 
 
@@ -79,7 +87,7 @@ class Released(Estimates):
     Attributes
     ----------
     cap : float
-        The length that everybody was pulled in to.
+        The length to which contributions were scaled down.
     centre : float
     column : ValueColumn or None
     """
@@ -105,6 +113,9 @@ class TableError(StatedError):
     smallest_key : int or None
         With popular keys, how many people a key must have to be found for certain; with half of
         them it is found as often as not.
+    behind : int or None
+        With ``largest=``, how many people (or records) a group has at most fewer than the one that
+        truly has its place; of all these groups together.
 
     Examples
     --------
@@ -116,6 +127,7 @@ class TableError(StatedError):
     confidence: float = CONFIDENCE
     caps: dict[str, float]
     smallest_key: int | None = None
+    behind: int | None = None
     covers: str = COVERS
 
     @property
@@ -136,10 +148,13 @@ class TableError(StatedError):
     def __str__(self) -> str:
         each = ", ".join(f"{name} {error:.3g}" for name, error in self.standard_error.items())
         caps = ", ".join(f"{name} up to {cap:.4g}" for name, cap in self.caps.items())
-        said = [f"standard errors: {each}"] if each else []
+        said = [STATE_A_CAP] if self.covers == COVERS_UNSEEN else []
+        said += [f"standard errors: {each}"] if each else []
         said += [f"a person counts with {caps}"] if caps else []
         if self.smallest_key is not None:
             said.append(f"a key of {self.smallest_key} people or more is always found")
+        if self.behind is not None:
+            said.append(f"the largest groups are at most {self.behind} smaller than the true ones")
         return "; ".join(said)
 
 
@@ -204,7 +219,7 @@ def arrow_table(
     import pyarrow as pa
 
     made: dict[str, Any] = {
-        name: _key_column([key[place] for key in keys]) for place, name in enumerate(by)
+        name: label_array([key[place] for key in keys]) for place, name in enumerate(by)
     }
     for name, found in columns.items():
         made[name] = pa.array(found.values)
@@ -213,10 +228,10 @@ def arrow_table(
     return pa.table(made)
 
 
-def _key_column(labels: list[Any]) -> Any:
-    """Return released labels as an Arrow array: of their type, or as text if there is none.
+def label_array(labels: list[Any]) -> Any:
+    """Return labels as an Arrow array: of their type, or as text if there is none.
 
-    >>> _key_column([1, 2**63]).type, _key_column(["a", 1, None]).to_pylist()
+    >>> label_array([1, 2**63]).type, label_array(["a", 1, None]).to_pylist()
     (DataType(uint64), ['a', '1', None])
     """
     import pyarrow as pa

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from quorate import _validate
 from quorate._validate import described
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.ranges import as_bound, as_limits
 
 __all__ = ["STATISTICS", "Request", "TableRequest", "as_request"]
 
-STATISTICS = ("count", "users", "sum", "mean", "median")
+STATISTICS = ("count", "users", "sum", "mean", "median", "quantile")
 """``count`` of records, ``users`` who hold one, and what is known of a column of numbers."""
 
 _WITHOUT_COLUMN = ("count", "users")
@@ -22,6 +23,8 @@ _WITHOUT_COLUMN = ("count", "users")
 class Request:
     """One column of a table: its name, the statistic, and the column of records it is about.
 
+    ``fraction`` says which quantile; 0.5 is the median.
+
     >>> Request("visits", "count").column is None
     True
     """
@@ -29,6 +32,7 @@ class Request:
     name: str
     statistic: str
     column: str | None = None
+    fraction: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,18 @@ class TableRequest:
 
     @property
     def medians(self) -> tuple[str, ...]:
-        """Columns of which medians are asked for."""
-        return self._columns("median")
+        """Columns of which everybody's own median is needed: for medians and quantiles."""
+        return self._columns("median", "quantile")
+
+    @property
+    def quantiles(self) -> tuple[tuple[str, float], ...]:
+        """Columns and fractions of the quantiles that are asked for, each once.
+
+        >>> as_request({"wait": "median", "late": ("wait", "quantile", 0.9)}).quantiles
+        (('wait', 0.5), ('wait', 0.9))
+        """
+        searched = (r for r in self.requests if r.statistic in ("median", "quantile"))
+        return tuple(dict.fromkeys((str(r.column), r.fraction) for r in searched))
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -101,23 +115,27 @@ def as_request(statistics: Any) -> TableRequest:
             "Expected statistics as a dictionary, such as {'visits': 'count', 'spend': 'sum'}, got "
             f"{described(statistics)}."
         )
-    requests = []
-    for name, asked in statistics.items():
-        column, word = (name, asked) if isinstance(asked, str) else _pair(asked)
-        if not (isinstance(name, str) and name.strip()) or word not in STATISTICS:
-            raise ParameterError(
-                f"Expected names of columns with one of {', '.join(STATISTICS)}, or a pair "
-                f"(column, statistic), got {described(asked)} for {name!r}."
-            )
-        requests.append(Request(name, word, None if word in _WITHOUT_COLUMN else column))
-    return TableRequest(tuple(requests))
+    return TableRequest(tuple(_one(name, asked) for name, asked in statistics.items()))
 
 
-def _pair(asked: Any) -> tuple[str, str]:
-    if isinstance(asked, tuple | list) and len(asked) == 2 and all(map(_is_text, asked)):
-        return str(asked[0]), str(asked[1])
-    return "", ""
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _one(name: Any, asked: Any) -> Request:
+    """Return one column: ``"sum"``, ``("price", "mean")`` or ``("price", "quantile", 0.9)``."""
+    words = list(asked) if isinstance(asked, tuple | list) else [asked]
+    fraction = words.pop() if words[1:] and words[-2] == "quantile" else None
+    texts = [name, *words]
+    column, word = texts[-2:] if len(texts) in (2, 3) else ("", "")
+    fits = word in STATISTICS and (fraction is None) == (word != "quantile")
+    if not (all(isinstance(t, str) and t.strip() for t in texts) and fits):
+        raise ParameterError(
+            f"Expected names of columns with one of {', '.join(STATISTICS)}, a pair (column, "
+            "statistic), or a triple such as ('price', 'quantile', 0.9), got "
+            f"{described(asked)} for {name!r}."
+        )
+    if fraction is not None:
+        _validate.probability(quantile=fraction)
+    return Request(
+        name,
+        word,
+        None if word in _WITHOUT_COLUMN else column,
+        0.5 if fraction is None else float(fraction),
+    )

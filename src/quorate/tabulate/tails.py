@@ -1,22 +1,25 @@
-r"""From a noisy tally of lengths to a cap, and to what it cuts: nothing here sees people.
+r"""From a noisy tally of lengths to a cap, and to what it cuts; only released numbers are used.
 
-The length of a person's contribution is tallied between public edges, each at most twice the one
-before. The *top* is the highest edge below which people are seen: first a count (or the sum of two)
-that noise exceeds nowhere in 19 of 20 cases; going up from there, those that exceed what noise may
-well do, which may be the less the higher they are. Where nobody is longer than the last edge, the
-first rule is enough. Beyond the top as many are expected as the
-next count says, one size of the noise at least; they become fewer as a Pareto law whose index is
-read off the counts below, over one to three doublings, and which never falls more slowly than 1/x.
+The length of a person's contribution is tallied between public edges, one or two a doubling.
+People are *seen* from an edge on if some counts from there add up to what noise does in one case of
+twenty for all edges together. The *top* is found from below: up from an edge where people are seen,
+the odds may be the shorter the closer the next one is, and must be the longer the farther, for a
+cap that noise lengthens costs as much as it is too long. Beyond the top as many are expected as the
+next doubling counts, one size of the noise at least; they become fewer as a Pareto law whose index
+is read off the counts below, from one to three doublings down, and which never falls more slowly
+than 1/x.
 
 A cap is the edge where noise and what is cut balance. A bound on what it cuts takes counts beyond
-the top as high, and those below as low, as they are in one case of twenty.
+the top as high, and those below as low, as they are in one case of twenty, and counts those in who
+are seen farther up, too few for a longer cap. People too few to show
+how their tail falls have the slowest law and a wide bound; where nobody is seen there is none.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +27,7 @@ from numpy.typing import NDArray
 from quorate.tabulate.budget import KNOWN
 from quorate.tabulate.released import CONFIDENCE
 
-__all__ = ["Tail", "doublings", "whole_edges"]
+__all__ = ["Tail", "ladder", "noise_odds", "whole_ladder"]
 
 Floats = NDArray[np.float64]
 
@@ -33,27 +36,28 @@ _RARE = math.log(10.0)
 # Noise lengthens a cap by 2^j with odds e^-1 2^-3j or less, which adds up to less than .4 to the
 # mean square of a cap: for two of the three an infinite mean square is what 2^-2j has.
 _STEEP = 3.0
-# How many doublings below the top say how a tail falls; KNOWN is two more of them.
+# How many doublings below the top say how a tail falls.
 _SEEN = 3
 
 
-def doublings(low: float, high: float) -> Floats:
-    """Return edges from ``low`` on, each twice the one before, the last one at least ``high``.
+def ladder(low: float, high: float, steps: int) -> Floats:
+    """Return edges from ``low`` on, ``steps`` a doubling, the last one at least ``high``.
 
-    >>> doublings(1.0, 5.0).tolist()
-    [1.0, 2.0, 4.0, 8.0]
+    >>> ladder(1.0, 5.0, 1).tolist(), ladder(1.0, 2.0, 2).round(2).tolist()
+    ([1.0, 2.0, 4.0, 8.0], [1.0, 1.41, 2.0])
     """
-    return np.asarray(low * 2.0 ** np.arange(math.ceil(math.log2(high / low)) + 1))
+    return np.asarray(
+        low * 2.0 ** (np.arange(math.ceil(math.log2(high / low)) * steps + 1) / steps)
+    )
 
 
-def whole_edges(high: int) -> Floats:
-    """Return whole numbers up to ``high``, two a doubling: how many groups people may be in.
+def whole_ladder(high: float, steps: int) -> Floats:
+    """Return whole numbers up to ``high``, about so many a doubling.
 
-    >>> whole_edges(20).tolist()
-    [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 20.0]
+    >>> whole_ladder(20.0, 2).tolist(), whole_ladder(5.0, 1).tolist()
+    ([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 20.0], [1.0, 2.0, 4.0, 5.0])
     """
-    steps = np.rint(2.0 ** (np.arange(2 * math.ceil(math.log2(max(2, high))) + 1) / 2))
-    return np.unique(np.minimum(steps, high))
+    return np.unique(np.minimum(np.rint(ladder(1.0, max(2.0, high), steps)), high))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,9 +71,9 @@ class Tail:
     counts : array of shape (m,)
         Noisy: how many people are no longer than an edge, and longer than the one before.
     size : float
-        Of the noise: the scale of its Laplace law.
-    nothing : float, default=0
-        Noisy: how many people are in a group, and add nothing to this part.
+        Scale of the Laplace noise.
+    steps : int, default=1
+        About how many edges there are a doubling.
     closed : bool, default=False
         Whether nobody is longer than the last edge.
     unseen : int, default=0
@@ -77,7 +81,7 @@ class Tail:
 
     Examples
     --------
-    >>> alike = Tail(edges=doublings(1, 100), counts=np.r_[3, -5, 2, 1, 0, 2000, 4, -2], size=5.0)
+    >>> alike = Tail(edges=ladder(1, 100, 1), counts=np.r_[3, -5, 2, 1, 0, 2000, 4, -2], size=5.0)
     >>> alike.cap(10.0), alike.cut(32.0) < 300
     (32.0, True)
     """
@@ -85,30 +89,49 @@ class Tail:
     edges: Floats
     counts: Floats
     size: float
-    nothing: float = 0.0
+    steps: int = 1
     closed: bool = False
     unseen: int = 0
 
     @property
     def known(self) -> bool:
-        """Whether so many people are seen that their tail can be told from noise."""
+        """Whether anybody is seen, or no length is above the last edge."""
+        return self._top >= 0 or self.closed
+
+    @property
+    def shown(self) -> bool:
+        """Whether so many people are seen that they show how their tail falls."""
         noise = _RARE * self.size * math.sqrt(len(self.counts))
-        seen = self.nothing + float(self.counts.sum())
-        return seen >= KNOWN * self.size - noise and (self._top >= 0 or self.closed)
+        return float(self.counts.sum()) >= KNOWN * self.size - noise
+
+    @property
+    def _spans(self) -> int:
+        """How many sums of counts are looked at from an edge on: of 1, 2, 4, to two doublings."""
+        return 1 + self.steps.bit_length()
+
+    @cached_property
+    def _odds(self) -> list[float]:
+        """For each edge, how likely noise is to look as much like people from there on."""
+        found = []
+        for place in range(len(self.edges)):
+            sums = [self.counts[place : place + 2**j] for j in range(self._spans)]
+            found.append(min(noise_odds(len(s), float(s.sum()) / self.size) for s in sums))
+        return found
+
+    @property
+    def _unlikely(self) -> float:
+        return math.log((1 - CONFIDENCE) / (len(self.edges) * self._spans))
 
     @cached_property
     def _top(self) -> int:
-        """The place of the highest edge below which people are seen; -1 if there is none."""
-        found, first = -1, -math.log(2 * (1 - CONFIDENCE) / len(self.counts))
-        pairs = self.counts + np.append(self.counts[1:], 0.0)
-        for place, (one, two) in enumerate(zip(self.counts, pairs, strict=True)):
-            least = first
+        """The place of the highest edge from which on people are seen; -1 if there is none."""
+        found = -1
+        for place, (edge, odds) in enumerate(zip(self.edges, self._odds, strict=True)):
+            rare = self._unlikely
             if found >= 0:
-                higher = _STEEP * math.log(self.edges[place] / self.edges[found]) + 1.0
-                least = min(higher, first) if self.closed else higher
-            least *= self.size
-            if one > least or two > math.sqrt(2.0) * least:
-                found = place
+                longer = _STEEP * math.log(edge / self.edges[found]) + 1.0
+                rare = math.log(0.5 / (self.steps * self._spans)) - longer
+            found = place if odds < rare else found
         return found
 
     @property
@@ -116,53 +139,72 @@ class Tail:
         """The place of the highest edge below which people are seen, or are taken to be."""
         return self._top if self._top >= 0 else self.unseen
 
-    @property
-    def _ends(self) -> bool:
-        return self.closed and self.top == len(self.edges) - 1
+    @cached_property
+    def _farthest(self) -> int:
+        """The top, or where people are seen far beyond it who are too few for a cap that long.
+
+        A bound that long is of no use, so that noise may cause it in one case of four hundred only.
+        """
+        rare = self._unlikely + math.log(1 - CONFIDENCE)
+        seen = [place for place, odds in enumerate(self._odds) if odds < rare]
+        return max([self.top, *seen])
 
     def cap(self, noise: float) -> float:
         """Return the edge where noise, ``noise`` a cap, and what is cut are least together.
 
-        Both are about the sum over all groups. An edge beyond the top may be it, not two of them:
-        nothing was seen there.
+        Both are about the sum over all groups. An edge in the doubling beyond the top may be it,
+        and none beyond that: nothing was seen there.
         """
-        places = self.edges[: self.top + 2]
+        places = self.edges[: self.top + self.steps + 1]
         loss = [math.hypot(noise * edge, self.cut(float(edge))) for edge in places]
         return float(places[int(np.argmin(loss))])
 
     def cut(self, cap: float) -> float:
         """Return about how much a cap, one of the edges, cuts of all people."""
-        beyond = 0.0
-        if not self._ends:
-            beyond = max(self.size, float(self.counts[self.top + 1 :][:1].sum()))
-        index = self._index(beyond, 0.0) if beyond else 1.0
-        return self._below(cap, beyond) + self._pareto(cap, beyond, index)
+        beyond = self._beyond(self.top, 1)
+        found = self._below(cap, self.top, beyond)
+        return found + self._pareto(cap, self.top, beyond, self._index(self.top, beyond, 0.0))
 
     def worst(self, cap: float) -> tuple[float, float]:
         """Return how much a cap cuts of all people at most, and of how many it does."""
-        top = float(self.edges[self.top])
-        margin = _RARE * self.size
-        below = self._below(cap, 0.0 if self._ends else self.size, at_most=True)
-        below += margin * max(0.0, top - cap)
-        if self._ends:
+        end, margin = self._farthest, _RARE * self.size
+        beyond = self._beyond(end, 2)
+        below = self._below(cap, end, min(beyond, self.size), at_most=True)
+        below += margin * max(0.0, float(self.edges[end]) - cap)
+        if not beyond:
             return below, margin
-        # Two counts beyond the top, and what their noise may hide.
-        two = float(self.counts[self.top + 1 :][:2].sum())
-        beyond = max(self.size, two) + math.sqrt(2.0) * margin
-        return below + self._pareto(cap, beyond, self._index(beyond, margin)), beyond
+        # Two doublings beyond the top, and what their noise may hide.
+        beyond += math.sqrt(max(1, len(self._next(end, 2)))) * margin
+        index = self._index(end, beyond, margin) if self.shown else 1.0
+        return below + self._pareto(cap, end, beyond, index), beyond
 
-    def _index(self, beyond: float, margin: float) -> float:
+    def _next(self, top: int, doublings: int) -> Floats:
+        """Return the counts of so many doublings beyond a top."""
+        end = float(self.edges[top]) * 2.0 ** (doublings + 0.5 / self.steps)
+        return self.counts[top + 1 : int(np.searchsorted(self.edges, end))]
+
+    def _beyond(self, top: int, doublings: int) -> float:
+        """Return how many people are seen in so many doublings beyond a top."""
+        if self.closed and top == len(self.edges) - 1:
+            return 0.0
+        return max(self.size, float(self._next(top, doublings).sum()))
+
+    def _index(self, end: int, beyond: float, margin: float) -> float:
         """Return how steeply the tail falls: the Pareto index of the steepest of some slopes."""
-        place, index = self.top, 1.0
-        for back in range(1, min(_SEEN, place + 1) + 1):
-            seen = float(self.counts[place + 1 - back : place + 1].sum())
-            low = max(seen - margin * math.sqrt(back), 0.0)
-            index = max(index, math.log2((low + beyond) / beyond) / back)
+        index, top = 1.0, float(self.edges[end])
+        for back in range(1, _SEEN + 1):
+            place = max(-1, end - back * self.steps)
+            # The first edge is one record, which stands for lengths from a half to one and a half.
+            low = float(self.edges[place]) if place >= 0 else float(self.edges[0]) / 3
+            counts = self.counts[place + 1 : end + 1]
+            seen = max(float(counts.sum()) - margin * math.sqrt(len(counts)), 0.0)
+            if beyond:
+                index = max(index, math.log1p(seen / beyond) / math.log(top / low))
         return index
 
-    def _pareto(self, cap: float, beyond: float, index: float) -> float:
+    def _pareto(self, cap: float, top: int, beyond: float, index: float) -> float:
         """Return the integral of people above a length, from the cap or top to the last edge."""
-        start, last = float(self.edges[self.top]), float(self.edges[-1])
+        start, last = float(self.edges[top]), float(self.edges[-1])
         cap = max(cap, start)
         if last <= cap:
             return 0.0
@@ -171,13 +213,13 @@ class Tail:
         rest = math.pow(cap / start, 1 - index) - math.pow(last / start, 1 - index)
         return beyond * start * rest / (index - 1)
 
-    def _below(self, cap: float, beyond: float, *, at_most: bool = False) -> float:
+    def _below(self, cap: float, top: int, beyond: float, *, at_most: bool = False) -> float:
         """Return the integral of people above a length, from the cap to the top.
 
         People lie evenly between two edges; at most, all of them at the upper one.
         """
         found, above = 0.0, beyond
-        for place in range(self.top, 0, -1):
+        for place in range(top, 0, -1):
             if self.edges[place - 1] < cap:
                 break
             before = max(above, above + float(self.counts[place]))
@@ -185,3 +227,25 @@ class Tail:
             found += (self.edges[place] - self.edges[place - 1]) * people
             above = before
         return found
+
+
+def noise_odds(count: int, total: float) -> float:
+    r"""Return the logarithm of the odds that so many standard Laplace variables add up to this.
+
+    They are the difference of two gamma variables of the same shape n, which exceeds t > 0 with
+    probability :math:`e^{-t} \sum_{i<n} a_i t^i / i!`, where :math:`a_i` is the chance of less than
+    n - i heads before the n-th tail of a fair coin.
+
+    >>> round(noise_odds(1, 3.0), 2), round(noise_odds(4, 10.0), 2), noise_odds(2, -1.0)
+    (-3.69, -6.83, 0.0)
+    """
+    if total <= 0.0:
+        return 0.0
+    return math.log(float(np.polynomial.polynomial.polyval(total, _weights(count)))) - total
+
+
+@lru_cache(maxsize=64)
+def _weights(count: int) -> Floats:
+    places = np.arange(count)
+    heads = [math.comb(count - 1 + j, j) * 0.5 ** (count + j) for j in range(count)]
+    return np.cumsum(heads)[::-1] / np.cumprod(np.maximum(places, 1).astype(float))

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.data.by_group.conditions import as_conditions
+from quorate.data.by_group.reading import Reading, schema_of
 from quorate.estimators import Route
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.stated_error import StatedError
-from quorate.public_randomness import RandomState
 from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.parts import HeldOften
 from quorate.tabulate.procedure import Procedure
-from quorate.tabulate.released import CONFIDENCE, COVERS
-from quorate.users.by_group.conditions import as_conditions
-from quorate.users.by_group.reading import Reading, schema_of
+from quorate.tabulate.released import CONFIDENCE, COVERS, STATE_A_CAP
 
 __all__ = ["StatisticError", "UserCount"]
 
@@ -79,7 +79,8 @@ class StatisticError(StatedError):
 
     def __str__(self) -> str:
         bounds = ", ".join(f"{bound:.3g}" for bound in np.atleast_1d(self.bound))
-        return f"within {bounds} with {self.confidence:.0%} confidence"
+        said = f"within {bounds} with {self.confidence:.0%} confidence"
+        return said if np.all(np.isfinite(self.bound)) else f"{STATE_A_CAP}: {said}"
 
 
 class UserCount(UserStatistic):
@@ -112,7 +113,7 @@ class UserCount(UserStatistic):
     of : {"users", "records"}, default="users"
     where : dict, optional
         What a record must hold, by column; people count who hold one such record. See
-        :mod:`quorate.users.by_group.conditions`.
+        :mod:`quorate.data.by_group.conditions`.
     cap : float or "auto", default="auto"
         How many records of a person count; of people always one. A stated cap is taken as a fact.
     delta : float, default=0.0

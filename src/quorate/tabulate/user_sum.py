@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.ledger import Ledger
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState
+from quorate.data.by_group.conditions import as_conditions
+from quorate.data.by_group.reading import Reading, names_of, schema_of
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState
+from quorate.ledger.ledger import Ledger
 from quorate.ranges import limits_by_name
 from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.tabulate.user_count import StatisticError, route_of
-from quorate.users.by_group.conditions import as_conditions
-from quorate.users.by_group.reading import Reading, names_of, schema_of
 
 __all__ = ["UserSum"]
 
@@ -61,7 +61,7 @@ class UserSum(UserStatistic):
     cap : float, dict or "auto", default="auto"
         Largest total of one person, in the units of the column; taken as a fact if it is stated.
     where : dict, optional
-        Which records are added up; see :mod:`quorate.users.by_group.conditions`.
+        Which records are added up; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"

@@ -1,4 +1,4 @@
-"""Group-bys that protect whole people: counts, people, sums, means and medians of every group."""
+"""Group-bys that protect whole people: counts, people, sums, means and quantiles of every group."""
 
 from __future__ import annotations
 
@@ -9,43 +9,36 @@ from typing import Any
 import numpy as np
 
 from quorate import _validate
-from quorate._validate import exact
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate._validate import exact, is_frame
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.data.by_group.conditions import as_conditions
+from quorate.data.by_group.joining import joined, joined_schema
+from quorate.data.by_group.keys import as_keys, as_rows, key_rows
+from quorate.data.by_group.person_cells import ToCells
+from quorate.data.by_group.reading import Reading, Records, checked_names, order_of, schema_of
+from quorate.data.frames import as_table
 from quorate.estimators import Route
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState
+from quorate.ledger.ledger import Ledger
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.medians import group_medians
+from quorate.tabulate.hierarchies import Tree
+from quorate.tabulate.largest_groups import largest_groups
 from quorate.tabulate.popular_keys import popular_keys
 from quorate.tabulate.procedure import Procedure
-from quorate.tabulate.released import (
-    Estimates,
-    Released,
-    TableError,
-    arrow_table,
-    means,
-    totals,
-)
+from quorate.tabulate.quantiles import group_quantiles
+from quorate.tabulate.released import Estimates, Released, TableError, arrow_table, means, totals
 from quorate.tabulate.requests import Request, TableRequest, as_request
-from quorate.users.by_group.conditions import as_conditions
-from quorate.users.by_group.keys import as_keys
-from quorate.users.by_group.reading import (
-    Reading,
-    Records,
-    checked_names,
-    order_of,
-    schema_of,
-)
 
 __all__ = ["UserTable", "table_route"]
 
 Ranges = dict[str, tuple[float, float]]
 
-# Part of epsilon for popular keys.
-_KEY_SHARE = Fraction(1, 5)
+# Parts of epsilon for popular keys, and for the choice of the largest groups.
+_KEY_SHARE, _CHOICE_SHARE = Fraction(1, 5), Fraction(1, 5)
+_MOST_RECORDS = 2.0**20
 
 
 class UserTable(UserStatistic):
@@ -67,18 +60,19 @@ class UserTable(UserStatistic):
         number of users; released: ``table_``, ``keys_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A user's cells are a function of that user's records, of public and of released numbers.
-        :meth:`~quorate.core.people.People.cell_totals` bounds each part of them (records, people,
-        sums) by one length across all groups, in whole steps; all parts together are one
+        :meth:`~quorate.core.people.People.cell_totals` bounds each part of them (records,
+        people, sums) by one length across all groups, in whole steps; all parts together are one
         :class:`~quorate.mechanisms.sums.GaussianSum` or
-        :class:`~quorate.mechanisms.blocks.BlockSum`. What is looked at before is a number of
-        people, a rough median of one number per user
+        :class:`~quorate.mechanisms.blocks.BlockSum`. Released before are a number of people, a
+        rough median of one number per user
         (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`) and tallies of one length a
-        user (:class:`~quorate.mechanisms.noisy_tally.NoisyTally`), from which caps follow. Medians
-        are noisy sums of votes at released thresholds (:mod:`quorate.tabulate.medians`). Popular
-        keys: one vote per user
-        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). All are drawn from one
-        account, which reads off the seals how far one user moves them; ratios, errors and bounds
-        are computed afterwards.
+        user (:class:`~quorate.mechanisms.noisy_tally.NoisyTally`), from which caps follow.
+        Quantiles are noisy sums of votes at released thresholds
+        (:mod:`quorate.tabulate.quantiles`). Popular keys: one vote per user
+        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). The largest groups:
+        choices by scores that one user moves by at most 1, or ``cap``
+        (:mod:`quorate.tabulate.largest_groups`). All are drawn from one account, which reads off
+        the seals how far one user moves them; ratios, errors and bounds are computed afterwards.
 
     Utility
     -------
@@ -104,7 +98,8 @@ class UserTable(UserStatistic):
         From names of the table's columns to ``"count"`` (of records), ``"users"`` (who hold one),
         ``"sum"``, ``"mean"`` (over records) or ``"median"`` (over people, of their own medians in a
         group). The name is the column that is added up; give a pair such as ``("price", "mean")``
-        for another name.
+        for another name. ``("price", "quantile", 0.9)`` is the number that nine in ten people's own
+        medians in a group are at most.
     bounds : dict, pair or float
         Public ranges of the values, by column; values outside count as the nearest end.
     delta : float, default=0.0
@@ -116,10 +111,25 @@ class UserTable(UserStatistic):
         the sum) of their numbers of records in the groups. A stated cap is taken as a fact: what it
         cuts is in no bound.
     groups : float or "auto", default="auto"
-        In how many groups a person counts fully where people are counted, and in medians; taken as
-        a fact, too.
+        In how many groups a person counts fully where people are counted, and in quantiles; taken
+        as a fact, too.
+    others : bool, default=False
+        Whether a last row, whose key is null, is about all records whose key is not listed or
+        missing.
+    levels : bool, default=False
+        Whether the columns of ``by`` are levels of a hierarchy, from the top down, such as country,
+        region and city; ``keys`` lists the rows of the lowest level. The table has a row for each
+        node, in whose key lower levels are null, and counts and sums of a node are those of the
+        nodes below it together (:mod:`quorate.tabulate.hierarchies`). Needs a frame, and ``users``
+        as the name of a column.
+    largest : int, optional
+        The table has a row for each of so many of the groups that many people are in, the largest
+        first, and a last one, whose key is null, for all others; for a fifth of ``epsilon``.
+    largest_by : {"users", "count"}, default="users"
+        Whether the largest groups have the most people, or the most records: of one person at most
+        ``cap`` in a group, which must be stated then.
     where : dict, optional
-        Which records the table is about; see :mod:`quorate.users.by_group.conditions`.
+        Which records the table is about; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
         A record without one of the values is dropped, or this number stands in for it.
     relation : Relation, default=Relation.ADD_REMOVE
@@ -187,6 +197,10 @@ class UserTable(UserStatistic):
         algorithm: str = "auto",
         cap: float | str = "auto",
         groups: float | str = "auto",
+        others: bool = False,
+        levels: bool = False,
+        largest: int | None = None,
+        largest_by: str = "users",
         where: Mapping[str, Any] | None = None,
         missing: str | float = "drop",
         relation: Relation = Relation.ADD_REMOVE,
@@ -203,6 +217,10 @@ class UserTable(UserStatistic):
         self.algorithm = algorithm
         self.cap = cap
         self.groups = groups
+        self.others = others
+        self.levels = levels
+        self.largest = largest
+        self.largest_by = largest_by
         self.where = where
         self.missing = missing
         self.relation = relation
@@ -210,7 +228,15 @@ class UserTable(UserStatistic):
         self.data_name = data_name
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, users: Any = None, order: Any = None) -> UserTable:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        users: Any = None,
+        order: Any = None,
+        people: Any = None,
+    ) -> UserTable:
         """Release the table of ``X``: a frame with ``users``, or a crowd.
 
         Parameters
@@ -222,9 +248,22 @@ class UserTable(UserStatistic):
         order : array of shape (records,) or str, optional
             For ``keys="popular"``: numbers, dates or times, or the name of their column. Everybody
             votes for the key of their first record, and not of any. A crowd has its own.
+        people : frame with named columns, optional
+            One row a person, under the same column of ids: attributes that ``by``, ``where`` and
+            ``statistics`` may name as if each record had them. They are missing for people who are
+            not listed, or are listed more than once. This table is of the same people: it is
+            protected too.
         """
         request, reading, ranges = self._checked()
-        reading.check(schema_of(X))
+        if self.levels and not (isinstance(users, str) and is_frame(X)):
+            raise ParameterError(
+                "levels=True needs a frame, and users= as the name of its column of ids."
+            )
+        people, by = as_table(people), reading.by
+        tree = Tree(reading.groups) if self.levels else None
+        reading.check(
+            schema_of(X) if people is None else joined_schema(X, users, people, reading.columns)
+        )
         if order is not None:
             if reading.keys is not None:
                 raise ParameterError(
@@ -234,20 +273,32 @@ class UserTable(UserStatistic):
         reserve, aside, certain = Fraction(0), Fraction(0), None
         if reading.keys is None:
             reserve, aside = exact(self.delta) / 2, _KEY_SHARE * exact(self.epsilon)
-        account = self._charge(X, None, users, reserve=reserve, aside=aside)
-        records = self._read(X, users, reading, order)
+        choice = Fraction(0) if self.largest is None else _CHOICE_SHARE * exact(self.epsilon)
+        account = self._charge(X, None, users, reserve=reserve, aside=aside + choice)
+        if people is not None:
+            X = joined(X, people, users=users, columns=reading.columns)
+        if tree is not None:
+            X, reading = tree.stacked(X, users, reading)
+        records, behind = self._read(X, users, reading, order), None
         if reading.keys is None:
-            records, certain = self._popular(records, account, reserve)
+            records, certain = self._popular(records, account, reserve, aside)
+        if self.largest is not None:
+            others = reading.keys is None or self.others
+            records, behind = self._chosen(records, account, choice, self.largest, others=others)
         columns, caps, covers, route = self._released(records, request, ranges, account)
         self.guarantee_ = self._promise(account)
-        self.keys_ = records.keys
-        self.table_ = arrow_table(reading.by, records.keys, columns)
+        self.keys_ = records.keys if tree is None else tree.nodes
+        if tree is not None:
+            adding = {r.name for r in request.requests if r.statistic in ("count", "sum")}
+            columns |= {name: tree.added_up(columns[name]) for name in adding}
+        self.table_ = arrow_table(by, self.keys_, columns)
         self.error_ = TableError(
             standard_error={
                 name: float(np.sqrt(np.mean(found.errors**2))) for name, found in columns.items()
             },
             caps=caps,
             smallest_key=certain,
+            behind=behind,
             covers=covers,
         )
         self.algorithm_ = route
@@ -275,28 +326,86 @@ class UserTable(UserStatistic):
                 )
         else:
             keys = as_keys(self.keys, by)
+        self._check_largest(by, keys)
+        self._check_rows(by)
         reading = Reading(
             by=by,
             keys=keys,
+            rows=as_rows(self.keys, by),
+            others=self.others and keys is not None,
             values=request.values,
             where=as_conditions(self.where),
             missing=self.missing,
         )
         return request, reading, ranges
 
+    def _check_rows(self, by: tuple[str, ...]) -> None:
+        _validate.boolean(others=self.others, levels=self.levels)
+        if self.others and not by:
+            raise ParameterError("Expected by= and keys=, beside which others=True has a row.")
+        if self.others and isinstance(self.keys, str):
+            raise ParameterError("keys='popular' has a row for all others anyway: leave it out.")
+        if not self.levels:
+            return
+        if len(by) < 2 or as_rows(self.keys, by) is None:
+            raise ParameterError(
+                "levels=True needs by= with the levels from the top down, and keys= as a list of "
+                "rows: one label of each level for every node of the lowest one."
+            )
+        if self.others or self.largest is not None:
+            raise ParameterError("Levels that add up have no largest= and no others=.")
+
+    def _check_largest(self, by: tuple[str, ...], keys: tuple[tuple[Any, ...], ...] | None) -> None:
+        _validate.one_of(("users", "count"), largest_by=self.largest_by)
+        if self.largest is None:
+            return
+        _validate.positive_integer(largest=self.largest)
+        if not by:
+            raise ParameterError("Expected by=, columns of groups of which the largest are chosen.")
+        size = 0 if keys is None else len(as_rows(self.keys, by) or key_rows(keys))
+        if keys is not None and size <= self.largest:
+            raise ParameterError(
+                f"Expected largest below the number of groups, {size}, got "
+                f"largest={self.largest}: leave it out to have them all."
+            )
+        cap = stated(self.cap, name="cap")
+        if self.largest_by == "count" and (cap is None or not 1 <= cap <= _MOST_RECORDS):
+            raise ParameterError(
+                "largest_by='count' needs cap=, how many records of one person count in a group "
+                "(from 1 to 2^20): a cap that is found privately is found after the choice."
+            )
+
     def _popular(
-        self, records: Records, account: Account, reserve: Fraction
+        self, records: Records, account: Account, reserve: Fraction, epsilon: Fraction
     ) -> tuple[Records, int]:
         keys, certain = popular_keys(
             People(records.crowd, self.relation),
             records.by,
             records.labels,
-            epsilon=account.aside,
+            epsilon=epsilon,
             delta=reserve,
             account=account,
             random_state=self.random_state,
         )
         return records.with_keys(keys, others=True), certain
+
+    def _chosen(
+        self, records: Records, account: Account, epsilon: Fraction, size: int, *, others: bool
+    ) -> tuple[Records, int | None]:
+        """Keep the largest groups and one of all others, which may be there already."""
+        candidates = len(records.keys) - others
+        if candidates <= size:
+            return records, None  # hardly any popular keys were found
+        cells = records.cells(ToCells(records.numbers, len(records.keys)))
+        found, behind = largest_groups(
+            People(cells, self.relation),
+            groups=candidates,
+            chosen=size,
+            most=1 if self.largest_by == "users" else int(self.cap),
+            epsilon=epsilon,
+            account=account,
+        )
+        return records.with_groups(found), behind
 
     def _released(
         self, records: Records, request: TableRequest, ranges: Ranges, account: Account
@@ -308,8 +417,9 @@ class UserTable(UserStatistic):
         size, held = len(records.keys), stated(self.groups, name="groups")
         cap = stated(self.cap, name="cap")
         parts = request.counted + len(added) + request.people
-        # A median searches: it counts as two parts.
-        share = Fraction(parts, parts + 2 * len(middle))
+        # A quantile searches: it counts as two parts.
+        searched = request.quantiles
+        share = Fraction(parts, parts + 2 * len(searched))
         procedure = Procedure(
             people,
             account.part(share) if 0 < share < 1 else account,
@@ -320,26 +430,28 @@ class UserTable(UserStatistic):
             caps={} if cap is None else {"rows": cap},
             held=held,
             algorithm=self.algorithm,
-            several=bool(middle),
+            several=bool(searched),
         )
         people = waiting()
         found = procedure.run(people) if parts else {}
-        medians, norm = {}, procedure.norm
+        quantiles, norm = {}, procedure.norm
         rest = account.rest() if norm == 2 else account.part_of(epsilon=account.left)
-        for place, column in enumerate(middle):
-            medians[request.medians[place]] = group_medians(
+        for column, fraction in searched:
+            place = request.medians.index(column)
+            quantiles[column, fraction] = group_quantiles(
                 people,
-                column,
+                middle[place],
                 2 + len(added) + place,
+                fraction=fraction,
                 groups=size,
                 length=procedure.held ** (1 / norm),
                 norm=norm,
-                account=rest.part(Fraction(1, len(middle))),
+                account=rest.part(Fraction(1, len(searched))),
             )
         how = "found privately" if cap is None else "stated"
-        made = {r.name: _estimates(r, request, found, medians) for r in request.requests}
+        made = {r.name: _estimates(r, request, found, quantiles) for r in request.requests}
         caps = {_said(name, request): each.cap for name, each in found.items()}
-        caps |= {"groups": procedure.held} if request.people or middle else {}
+        caps |= {"groups": procedure.held} if request.people or searched else {}
         return made, caps, procedure.covers, table_route(norm, how)
 
 
@@ -370,15 +482,15 @@ def _estimates(
     request: Request,
     table: TableRequest,
     found: dict[str | int, Released],
-    medians: dict[str, Estimates],
+    quantiles: dict[tuple[str, float], Estimates],
 ) -> Estimates:
     if request.statistic == "users":
         return found["people"]
     if request.statistic == "count":
         return found["rows"]
     column = str(request.column)
-    if request.statistic == "median":
-        return medians[column]
+    if request.statistic in ("median", "quantile"):
+        return quantiles[column, request.fraction]
     sums = found[table.added_up.index(column)]
     if request.statistic == "mean":
         return means(sums, found["rows"])

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Grid
 from quorate.core.bounds.lengths import Lengths
+from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves
 from quorate.exceptions import ParameterError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
 
 STEP = 2.0**-20
 ROWS = st.lists(st.lists(st.floats(allow_nan=True), min_size=6, max_size=6), min_size=2, max_size=2)

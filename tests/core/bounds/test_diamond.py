@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.core.bounds.diamond import Diamond
+from quorate.core.bounds.grid import Grid
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.core.bounds.lengths import Lengths, capped_steps, lengths_of
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, 1e16, -1e200])
 ROWS = st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=2, max_size=2)

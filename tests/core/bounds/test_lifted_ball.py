@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.core.bounds.grid import Ball, Grid
 from quorate.core.bounds.lifted_ball import LiftedBall, lift
-from quorate.grid import Ball, Grid
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.means.present_mean import OrAbsent, gaussian_vote, marked
 
 COORDINATE = st.floats(-3.0, 3.0) | st.sampled_from([1e308, -1e308, math.nan, math.inf, 1.0, -1.0])

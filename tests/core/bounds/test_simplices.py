@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from quorate.core.bounds.grid import Grid
 from quorate.core.bounds.simplices import Simplices
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
 
 
 def broken(grid, rows):

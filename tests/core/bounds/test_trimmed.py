@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowds_of_shares import crowd_of
+from quorate.core.bounds.grid import Grid
 from quorate.core.bounds.trimmed import Trimmed
+from quorate.core.guarantees import Relation
 from quorate.distributions.categories.trimming import TrimmedRows
 from quorate.distributions.shares import CategoryCodes
 from quorate.exceptions import ParameterError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
 from sealing import total_of
 
 CENTRE = np.array([0.5, 0.3, 0.2])

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Box, Grid
 from quorate.core.bounds.lengths import Lengths
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions import cells as module
+from quorate.core.users import UserData
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
-from quorate.grid import Box, Grid
-from quorate.guarantees import Relation
-from quorate.users import UserData
 from sealing import numbers_of
 
 GROUPS = 3

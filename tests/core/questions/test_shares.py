@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowds_of_shares import crowd_of
+from quorate.core.bounds.grid import Box, Grid
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.bounds.simplices import Simplices
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.shares import ShareSet, ShareTotals, held, share_totals
 from quorate.distributions.shares import CategoryCodes, IntervalCodes
 from quorate.exceptions import ParameterError, SchemaError, SealedError
-from quorate.grid import Box, Grid
-from quorate.guarantees import Relation
-from quorate.simplex import Simplex
 from sealing import numbers_of
 
 LABELS = st.sampled_from([0.0, 1.0, 2.0, 3.0, 0.5, -1.0, 7.0, 1e300])

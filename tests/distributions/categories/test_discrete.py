@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 from crowds_of_shares import alike, mean_shares
-from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import DiscreteDistribution
 from quorate.distributions.categories.label_columns import label_places
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
+from quorate.ledger.ledger import Ledger
 
 NAMES = ["pitcher", "catcher", "shortstop"]
 

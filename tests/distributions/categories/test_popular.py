@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
 from quorate.auditing import replay
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
 from quorate.core.questions.ballots import opened_ballots
+from quorate.core.users import UserData
+from quorate.data.labels import PrivateLabels
 from quorate.distributions import DiscreteDistribution
 from quorate.distributions.categories.popular import (
     check_labels,
@@ -15,10 +19,6 @@ from quorate.distributions.categories.popular import (
     private_labels,
 )
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
-from quorate.users.labels import PrivateLabels
 
 
 def visits(users=3000, seed=0):

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from crowds_of_shares import crowd_of
-from quorate.accounting import Ledger
-from quorate.accounting.compose import price
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import permute_and_flip_mass
+from quorate.core.account.compose import price
+from quorate.core.bounds.grid import Grid, Interval
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import ProductDistribution
 from quorate.distributions.categories.product import _Present
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.grid import Grid, Interval
-from quorate.guarantees import Guarantee, Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
+from quorate.ledger import Ledger
 from sealing import paid_by_a_quarter, total_of
 
 SIZES = (2, 4, 3)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
 from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip, Votes
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 
 
 def test_the_width_of_own_scales_covers_every_number_of_records():

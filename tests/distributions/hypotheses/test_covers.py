@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from quorate.core.users import UserData
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.distributions.hypotheses.covers import (
     SimplexGrid,
@@ -17,7 +18,6 @@ from quorate.distributions.hypotheses.covers import (
 )
 from quorate.distributions.hypotheses.families import DiscreteFamily
 from quorate.exceptions import ParameterError
-from quorate.users import UserData
 from sealing import worst_duels_of
 
 

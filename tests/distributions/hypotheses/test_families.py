@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.distributions.hypotheses import families
 from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip
 from quorate.distributions.hypotheses.families import (
@@ -17,8 +19,6 @@ from quorate.distributions.hypotheses.families import (
     largest_remainders,
 )
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.users import UserData
 from sealing import duels_of, worst_duels_of
 
 PMF = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [1 / 3, 1 / 3, 1 / 3]])

@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from quorate.auditing import replay
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.planes import PlaneFamily, plane_cover
 from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.exceptions import ParameterError
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from sealing import duels_of
 
 FIVE = PlaneFamily(

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.accounting import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.questions.scores import AddedUp
+from quorate.core.users import UserData
+from quorate.data.engines import MemoryCrowd
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.covers import SimplexGrid, simplex_cover
 from quorate.distributions.hypotheses.families import DiscreteFamily, GaussianFamily
 from quorate.distributions.hypotheses.selection import HypothesisSelector
-from quorate.engines import MemoryCrowd
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
+from quorate.ledger import Ledger
 from sealing import duels_of, paid_by_a_quarter
 
 NORMAL = GaussianFamily([[0.0], [1.0], [-2.0]], [1.0, 2.0, 1.0])

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from quorate.accounting import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import permute_and_flip_mass
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import GaussianDistribution
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.distributions.normal.cover_choice import NormalCover, StandardRecords
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
-from quorate.noise import SeededNoise, use_noise
+from quorate.ledger import Ledger
 from quorate.ranges import as_bound
-from quorate.users import UserData
 from sealing import paid_by_a_quarter
 
 # Nine or ten members each, so that every outcome can be enumerated.

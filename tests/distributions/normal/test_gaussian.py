@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from quorate.accounting.compose import price
 from quorate.auditing import replay
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Pure, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import GaussianDistribution
 from quorate.distributions.hypotheses.clip import Votes
 from quorate.distributions.hypotheses.families import GaussianFamily
 from quorate.distributions.normal.gaussian import cover_step
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from sealing import worst_duels_of
 
 COVARIANCE = np.array([[4.0, 1.0], [1.0, 1.0]])
@@ -162,6 +162,17 @@ class TestUnknownCovariance:
         assert np.linalg.norm(root @ (one.mean_ - 30.0)) < 0.1
         spent = price(one.guarantee_.events[0], delta=1e-6, relation=Relation.REPLACE)
         assert 0.3 < spent <= 1.0
+
+    def test_medians_get_all_of_their_share_beside_a_ball_for_the_covariance(self):
+        """The ball of the covariance draws nothing pure that would take from them."""
+        X, users = records(1000, 4)
+        one = fitted(X[:, :1], users, deviations=(0.1, 100.0), delta=1e-6)
+        assert one.algorithm_.name == "medians"
+        pure = [each for each in one.guarantee_.events[0].events if isinstance(each, Pure)]
+        assert len(pure) == 1
+        assert 0.299 < sum(each.epsilon for each in pure) <= 0.3 + 1e-12
+        assert one.mean_ == pytest.approx([30.0], abs=1.0)
+        assert price(one.guarantee_.events[0], delta=1e-6, relation=Relation.REPLACE) <= 1.0
 
     def test_eigenvalues_stay_within_the_public_deviations(self):
         X, users = records(40, 3)

@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from quorate.distributions.normal.rows import (
-    WhitenedMeans,
-    WithinCovariances,
-    matrix_of,
-    vector_of,
-)
-from quorate.users import UserData
+from quorate.core.users import UserData
+from quorate.distributions.normal.rows import WhitenedMeans, WithinCovariances, matrix_of, vector_of
 
 LIMITS = {"lower": (-50.0, -50.0), "upper": (50.0, 50.0)}
 WORKS = [WhitenedMeans(((2.0, 0.1), (0.0, 0.7)), **LIMITS), WithinCovariances(**LIMITS)]

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.distributions import EmpiricalCDF
 from quorate.distributions.numeric.cdf import (
     as_edges_column,
@@ -11,8 +13,6 @@ from quorate.distributions.numeric.cdf import (
     sample_cells,
 )
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from crowds_of_shares import crowd_of
-from quorate.accounting.account import Account
 from quorate.auditing import replay
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.core.people import People
 from quorate.distributions.numeric.cumulative import CumulativeRun
 from quorate.distributions.shares import IntervalCodes
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise
 
 EDGES = {cells: tuple(np.linspace(0.0, 1.0, cells + 1).tolist()) for cells in (4, 20, 300)}
 

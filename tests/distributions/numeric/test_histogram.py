@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from quorate.auditing import replay
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.distributions import Histogram
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.noise import SeededNoise, use_noise
 
 PEOPLE = np.arange(9000) // 3
 

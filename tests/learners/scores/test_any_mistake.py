@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from quorate.concepts import Thresholds
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.learners import ConceptLearner
+from quorate.learners.concepts import Thresholds
 from quorate.learners.scores import AnyMistake, MoreThan
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 from rule_worlds import losses_of
 
 

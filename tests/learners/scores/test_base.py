@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rule_worlds
-from quorate.concepts import Direction, FiniteTable, Thresholds
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.sealed import seal
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, SealedError
-from quorate.guarantees import Relation
+from quorate.learners.concepts import Direction, FiniteTable, Thresholds
 from quorate.learners.scores import (
     AdditiveScore,
     AnyMistake,
@@ -31,7 +32,6 @@ from quorate.learners.scores import (
     Surrogate,
 )
 from quorate.learners.scores.base import Along
-from quorate.users import UserData
 from rule_worlds import (
     CUT_OFFS,
     LABELINGS,
@@ -192,7 +192,7 @@ class TestTables:
             offsets=np.arange(0, 61, 3),
         )
         whole = table_losses(Duels(), data)
-        monkeypatch.setattr("quorate.concepts.base._BLOCK_CELLS", 8)
+        monkeypatch.setattr("quorate.learners.concepts.base._BLOCK_CELLS", 8)
         np.testing.assert_array_equal(table_losses(Duels(), data), whole)
 
     def test_odd_labels_and_values_are_ignored_and_never_raise(self):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quorate.concepts import Thresholds
+from quorate.core.guarantees import Numerics, Relation
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Numerics, Relation
 from quorate.learners import ConceptLearner, ThresholdLearner
+from quorate.learners.concepts import Thresholds
 from quorate.learners.scores import (
     AdditiveScore,
     AnyMistake,
@@ -18,7 +19,6 @@ from quorate.learners.scores import (
     TrustedScore,
 )
 from quorate.learners.scores.caller_scores import by_user
-from quorate.users import UserData
 from rule_worlds import all_losses, table_losses
 
 CUT_OFFS = Thresholds(0, 3)

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quorate.concepts import Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts import Thresholds
 from quorate.learners.scores import CappedRegret, OwnBest
 from quorate.learners.scores.capped_regret import FULL_REGRET, capped
-from quorate.users import UserData
 from rule_worlds import line_losses, losses_of, table_losses
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners.scores import Crossing
 from quorate.learners.selection import choose_by_crossing
 from rule_worlds import (

@@ -71,8 +71,8 @@ class TestUnequalRecords:
 
 class TestPrivacy:
     def test_a_twin_that_takes_t_from_the_data_is_caught(self):
-        from quorate.accounting.account import Account
-        from quorate.guarantees import Relation
+        from quorate.core.account.account import Account
+        from quorate.core.guarantees import Relation
         from quorate.learners.selection import choose_by_score
         from rule_worlds import LABELINGS, asked, table_losses
 

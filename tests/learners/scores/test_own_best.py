@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from quorate.concepts import Thresholds
 from quorate.core.questions.lines import Heights
+from quorate.core.users import UserData
+from quorate.learners.concepts import Thresholds
 from quorate.learners.scores import AnyMistake, MistakeLine, MistakeTable, OwnBest
-from quorate.users import UserData
 from rule_worlds import line_losses, table_losses
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.concepts import FiniteTable
+from quorate.core.guarantees import Relation
 from quorate.core.questions.pairs import BySign, count_defeats
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts import FiniteTable
 from quorate.learners.scores import ClippedPairwise, Duels
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, published_clip
 from rule_worlds import audit_score, losses_of

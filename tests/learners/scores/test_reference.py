@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners.scores import ClippedDifference
 from rule_worlds import losses_of
 

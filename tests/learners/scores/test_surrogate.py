@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from quorate.concepts import Classifiers, Constant, FiniteTable, Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts import Classifiers, Constant, FiniteTable, Thresholds
 from quorate.learners.scores import MoreThan, Surrogate
-from quorate.users import UserData
 from rule_worlds import table_losses
 
 

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from quorate.grid import Ball, Box
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Ball, Box
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.means import UserMean
 from quorate.means.present_mean import Size
 from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
-from quorate.means.routes.ways import Known
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
+from quorate.means.routes.expected_errors import ExpectedErrors
 
 
 def people(means):
@@ -70,7 +70,7 @@ class TestWay:
         narrow = np.random.default_rng(0).normal(size=(600, 5)) * 0.01
         asked = [fitted(narrow, seed=seed) for seed in range(5)]
         assert {fit.algorithm_.name for fit in asked} == {"ball"}
-        monkeypatch.setattr(Known, "is_asked", False)
+        monkeypatch.setattr(ExpectedErrors, "is_asked", False)
         unasked = [fitted(narrow, seed=seed) for seed in range(5)]
         errors = [
             np.median([fit.error_.standard_error for fit in fits]) for fits in (asked, unasked)

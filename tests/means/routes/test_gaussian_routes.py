@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
 from quorate.auditing import RecordedNoise, replay
-from quorate.guarantees import Relation
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.means.routes.gaussian_routes import GaussianRun
-from quorate.noise import SeededNoise, use_noise
 from sealing import vectors_of
 
 RNG = np.random.default_rng(0)

@@ -5,19 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
 from quorate.auditing import replay
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.bounds.grid import Box
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
+from quorate.core.questions.ranks import covered_pieces
 from quorate.core.sealed import seal_rows
-from quorate.grid import Box
-from quorate.guarantees import Relation
 from quorate.means.routes.auto_route import AutoRun
 from quorate.means.routes.ends import _Ends, choose_end
 from quorate.means.routes.ends import price as price_of_a_step
 from quorate.means.routes.interval_route import PureSearch, _Beyond
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.mechanisms.choices.full_windows import choose_window, window_pieces
-from quorate.noise import SeededNoise
+from quorate.mechanisms.choices.full_windows import _WindowsOf, choose_window
 from sealing import numbers_of, vectors_of
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
@@ -48,7 +49,9 @@ def rms(errors):
 
 def counted(values, width):
     """Return how many users each window holds, one by one."""
-    lengths, losses = window_pieces(values, width)
+    windows = _WindowsOf(width)
+    first, last = windows(values).T
+    lengths, losses = covered_pieces(first, last, domain=(0, windows.last + 3))
     return np.repeat(-losses, lengths.astype(np.int64))
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
 from quorate.auditing import replay
-from quorate.guarantees import Relation
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.means.routes.nearness import are_near, typical_distance
-from quorate.noise import SeededNoise
 from sealing import rows_of, vectors_of
 
 

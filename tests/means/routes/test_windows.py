@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from corner_worlds import corner, scores_of_neighbours
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.core.sealed import seal_rows
-from quorate.guarantees import Relation
-from quorate.means.routes import ways
+from quorate.exceptions import ParameterError, SealedError
+from quorate.means.routes import expected_errors
 from quorate.means.routes.windows import Windows
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.noise import SeededNoise
 from sealing import numbers_of, vectors_of
 
 
@@ -37,8 +38,8 @@ class TestWindows:
     def test_the_best_window_is_found_as_one_by_one(self, width, alike):
         rng = np.random.default_rng(0)
         values = np.r_[rng.normal(0.2, 0.02, size=60), np.full(30, 0.21), np.full(20, -1.0)]
-        cells = np.floor((values + 1.0) / ways.POINT).astype(int)
-        length = math.floor(width / ways.POINT)
+        cells = np.floor((values + 1.0) / expected_errors.POINT).astype(int)
+        length = math.floor(width / expected_errors.POINT)
         best = -math.inf
         for start in range(cells.min() - 3, cells.max() + 3) if length < 30 else np.unique(cells):
             inside = cells[(cells >= start) & (cells < start + length)]
@@ -49,6 +50,19 @@ class TestWindows:
 
     def test_nobody_is_in_no_window(self):
         assert above_of(of(np.empty(0), 40.0), (0.2, 0.5, 0.0)) == -1280
+
+    @pytest.mark.parametrize("many", [math.inf, math.nan, 2**60, -1])
+    @pytest.mark.parametrize("values", [(), (0.1, 0.1)])
+    @pytest.mark.parametrize("alike", [0, 64])
+    def test_other_numbers_are_refused_whoever_is_there(self, many, values, alike):
+        with pytest.raises(ParameterError):
+            of(np.array(values), 3.0).cells.fullest(width=0.2, alike=alike, many=many)
+
+    @pytest.mark.parametrize("row", [(2,), (1, 2)])
+    def test_a_user_has_one_number_in_them(self, row):
+        """A row of two numbers would move a window by two."""
+        with pytest.raises(SealedError):
+            of(np.full((3, *row), 0.1), 3.0)
 
     @pytest.mark.parametrize("alike", [0.0, 0.4, 1.0])
     def test_the_first_user_moves_it_by_one_where_many_were_told_of(self, alike):
@@ -112,7 +126,7 @@ class TestWidth:
             windows(users, 30.0).how_narrow(epsilon=0.3, account=account)
 
         before, after = scores_of_neighbours(monkeypatch, ask)
-        assert before.shape == (40, len(ways.widths()) + 2)
+        assert before.shape == (40, len(expected_errors.widths()) + 2)
         assert np.abs(before - after).max() == 64
 
     def test_from_a_window_to_the_point_of_others(self, monkeypatch):

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
+from quorate.core.guarantees import Numerics, Pure, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Numerics, Pure, Relation
 from quorate.mechanisms.choices.choose import (
     ChoiceError,
     ChooseBest,
     Selection,
     permute_and_flip_probabilities,
 )
-from quorate.noise import SeededNoise, use_noise
 from sealing import release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
@@ -312,7 +312,7 @@ class TestChoiceError:
         error = ChoiceError.unknown("It was too dark.")
         assert not error.stated
         assert error.bound == error.worst == math.inf
-        assert str(error) == "No statement: it was too dark."
+        assert str(error) == "No error is stated: it was too dark."
 
     def test_it_is_frozen(self):
         with pytest.raises(AttributeError):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from quorate.auditing import SmallWorld, audit_exactly
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.questions.ranks import quantile_pieces, rank_loss
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.noisy_rank import NoisyRank
-from quorate.mechanisms.choices.quantiles import quantile_pieces, rank_loss
-from quorate.noise import SeededNoise, use_noise
 from sealing import release_by_hand
 
 QUANTILES = [Fraction(1, 2), Fraction(9, 10)]
@@ -91,10 +91,10 @@ def test_the_bound_holds_as_often_as_stated(off):
         assert np.median(bounds) == 0.0
 
 
-def test_what_is_not_one_limit_of_each_user_is_refused():
+def test_what_are_no_limits_of_users_is_refused():
     look = NoisyRank(epsilon=1.0, quantile=Fraction(1, 2))
     with pytest.raises(SchemaError):
-        release_by_hand(look, np.zeros(3, np.int64), np.zeros(2, np.int64), point=0)
+        release_by_hand(look, np.zeros((3, 2), np.int64), np.zeros((3, 2), np.int64), point=0)
     with pytest.raises(SchemaError):
         release_by_hand(look, np.zeros(3), np.zeros(3), point=0)
 

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
+from quorate.core.account.account import Account
+from quorate.core.account.along_a_line import choose_point
+from quorate.core.by_hand import line_by_hand
+from quorate.core.guarantees import Numerics, Pure, Relation
+from quorate.core.noise import SecureNoise, SeededNoise, use_noise
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Numerics, Pure, Relation
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.noise import SecureNoise, SeededNoise, use_noise
+from sealing import release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -114,7 +118,9 @@ class TestLaw:
     LENGTHS, LOSSES = np.array([2, 0, 3, 1]), np.array([1, -9, 0, 2])
 
     def drawn(self, choice, draws=3000):
-        return np.array([choice.release(self.LENGTHS, self.LOSSES, lower=-2) for _ in range(draws)])
+        return np.array(
+            [release_by_hand(choice, self.LENGTHS, self.LOSSES, lower=-2) for _ in range(draws)]
+        )
 
     def law(self, choice):
         each = choice.probabilities(self.LENGTHS, self.LOSSES) / np.maximum(self.LENGTHS, 1)
@@ -134,7 +140,7 @@ class TestLaw:
         choice = ChooseOrdered(epsilon=1.0)
         points = []
         for _ in range(2000):
-            piece = choice.release(np.array([1, 0, 1, 1]), self.LOSSES)
+            piece = release_by_hand(choice, np.array([1, 0, 1, 1]), self.LOSSES)
             points.append([0, 2, 5][piece] + SecureNoise().uniform_below([2, 3, 1][piece]))
         assert p_value(np.bincount(points, minlength=6), self.law(choice)) < FALSE_ALARM
 
@@ -142,20 +148,20 @@ class TestLaw:
         """1000 draws from 2^63 points in sixteen cells; false alarm 1e-7."""
         choice = ChooseOrdered(epsilon=1.0)
         lengths, losses = np.array([2**63 - 1, 1], dtype=np.uint64), np.array([0, 0])
-        cells = [choice.release(lengths, losses) >> 59 for _ in range(1000)]
+        cells = [release_by_hand(choice, lengths, losses) >> 59 for _ in range(1000)]
         assert p_value(np.bincount(cells, minlength=16), np.full(16, 1 / 16)) > FALSE_ALARM
 
     def test_a_single_point_wins_against_2_to_the_63_if_it_is_good_enough(self):
         choice = ChooseOrdered(epsilon=2.0)
         lengths = np.array([2**62, 1, 2**62 - 1], dtype=np.uint64)
         # Misses with probability 2**63 exp(-100) < 1e-24.
-        assert choice.release(lengths, np.array([100, 0, 100]), lower=SMALLEST) == -(2**62)
+        assert release_by_hand(choice, lengths, np.array([100, 0, 100]), lower=SMALLEST) == -(2**62)
 
     def test_every_point_of_the_domain_can_come_out_as_a_python_integer(self):
         choice = ChooseOrdered(epsilon=1.0)
         lengths = np.array([1, 2**64 - 3, 1], dtype=np.uint64)
-        first = choice.release(lengths, np.array([0, 200, 10**6]), lower=SMALLEST)
-        last = choice.release(lengths, np.array([10**6, 200, 0]), lower=SMALLEST)
+        first = release_by_hand(choice, lengths, np.array([0, 200, 10**6]), lower=SMALLEST)
+        last = release_by_hand(choice, lengths, np.array([10**6, 200, 0]), lower=SMALLEST)
         assert (first, last) == (SMALLEST, SMALLEST + 2**64 - 2)
         assert type(first) is int
 
@@ -230,12 +236,13 @@ class TestRefusals:
 
     def test_pieces_without_a_point_are_refused_without_a_number(self):
         with pytest.raises(SchemaError, match="at least one") as caught:
-            ChooseOrdered(epsilon=1.0).release(np.array([0, 0]), np.array([123456, 7]))
+            release_by_hand(ChooseOrdered(epsilon=1.0), np.array([0, 0]), np.array([123456, 7]))
         assert "123456" not in str(caught.value)
 
     def test_a_domain_that_begins_between_integers_is_refused(self):
+        choice = ChooseOrdered(epsilon=1.0)
         with pytest.raises(TypeError):
-            ChooseOrdered(epsilon=1.0).release(np.array([3]), np.array([0]), lower=0.5)
+            release_by_hand(choice, np.array([3]), np.array([0]), lower=0.5)
 
     @pytest.mark.parametrize(
         "arguments",
@@ -245,3 +252,12 @@ class TestRefusals:
         size, beta, optimal = arguments
         with pytest.raises(ParameterError):
             ChooseOrdered(epsilon=1.0).error_bound(size, beta, optimal_points=optimal)
+
+    @pytest.mark.parametrize("first", [0, 2**60, 2**61, 2**62 - 1])
+    def test_candidates_beyond_64_bits_are_refused_wherever_people_are(self, first):
+        """Their numbers would wrap around, in some pieces and not in others."""
+        sizes = np.array([first, 2**62 - first], np.uint64)
+        line, account = line_by_hand(sizes, np.array([0, 0])), Account.open(epsilon=2.0)
+        with pytest.raises(ParameterError):
+            choose_point(line, rate=Fraction(1), account=account, scales=((1, 5),))
+        assert account.left == 2

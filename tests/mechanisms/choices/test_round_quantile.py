@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from goodness import FALSE_ALARM, p_value
 from quorate.auditing import SmallWorld, audit_exactly
+from quorate.core.account.along_a_line import _Entries
 from quorate.core.by_hand import rows_by_hand
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundNumbers, RoundQuantile
-from quorate.noise import SeededNoise, use_noise
 from sealing import release_by_hand
 
 every_relation = pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
@@ -123,19 +124,16 @@ class TestLaw:
     )
     def test_every_weight_of_a_piece_names_a_point_inside_it(self, held, drawn, first):
         median = RoundQuantile(lower=float(first), upper=first + 90.0, epsilon=1.0, digits=3)
-        edges, losses = median._edges(*median.ranks.pieces(points(*held), points(*held)))
-        weights = sum(
-            copies * inside.astype(object)
-            for copies, inside in zip(median.copies, median._held(edges), strict=True)
-        )
+        lengths, losses = median.ranks.pieces(points(*held), points(*held))
+        entries = _Entries(median.numbers.first, lengths, median.scales)
+        edges = median.numbers.first + np.cumsum(np.r_[0, lengths.astype(np.int64)])
+        weights = np.sum(entries.weights, axis=0).astype(object)
         assert sum(weights) == median.weight < 2**64
         assert len(weights) == len(losses)
         for piece, weight in enumerate(weights):
             if weight:
-                number = median._candidate(
-                    int(edges[piece]), int(edges[piece + 1]), int(drawn * int(weight))
-                )
-                assert edges[piece] <= median._point(number) < edges[piece + 1]
+                number = entries.number(piece, int(drawn * int(weight)))
+                assert edges[piece] <= entries.point(number) < edges[piece + 1]
 
 
 class TestPrivacy:
@@ -188,8 +186,9 @@ class TestUtility:
         median = RoundQuantile(lower=0.0, upper=1.0, epsilon=1.0, relation=relation)
         held = np.full(200, median.numbers.last // 3 | 1)
         bound = median.error_bound(0.05)
-        edges, losses = median._edges(*median.ranks.pieces(held, held))
-        law = median._law(edges, losses)
+        lengths, losses = median.ranks.pieces(held, held)
+        entries = _Entries(median.numbers.first, lengths, median.scales)
+        law = entries.law(losses, rate=median.choice.rate, flips=False)
         off = np.tile(losses, len(median.numbers.strides)) / 2 > bound
         assert law.probabilities[off].sum() <= 0.05
 

@@ -6,23 +6,25 @@ import math
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from goodness import FALSE_ALARM, p_value
-from quorate.accounting.account import Account
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.account.account import Account
+from quorate.core.account.among_keys import largest_mass
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SecureNoise, SeededNoise, ambient_noise, use_noise
 from quorate.core.questions.votes import sorted_votes
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.guarantees import Relation
 from quorate.mechanisms.choices.stable_choice import (
     StableChoice,
     StableHistogram,
-    largest_mass,
     truncated_laplace_mass,
 )
-from quorate.noise import SecureNoise, SeededNoise, ambient_noise, use_noise
+from sealing import release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 relations = pytest.mark.parametrize("relation", list(Relation))
@@ -58,14 +60,14 @@ class TestClaim:
     def test_the_worst_hockey_stick_over_all_small_votes_is_the_claim(self, relation):
         histogram = make(StableHistogram, relation)
         assert histogram.reach == 2
-        found = audit(histogram.release, histogram)
+        found = audit(partial(release_by_hand, histogram), histogram)
         assert found.holds
         assert abs(found.delta - histogram.event.delta) <= 1e-12
 
     @relations
     def test_the_choice_keeps_the_claim(self, relation):
         choice = make(StableChoice, relation)
-        found = audit(choice.release, choice)
+        found = audit(partial(release_by_hand, choice), choice)
         assert found.holds
         if relation is ADD_REMOVE:
             assert abs(found.delta - choice.event.delta) <= 1e-12
@@ -75,7 +77,7 @@ class TestClaim:
         for epsilon, delta in ((2.0, 0.1), (0.5, 0.3)):
             histogram = make(StableHistogram, relation, epsilon=epsilon, delta=delta)
             world = SmallWorld(records=("a", "b"), n_users=2 * histogram.reach + 3, ordered=False)
-            found = audit(histogram.release, histogram, world=world)
+            found = audit(partial(release_by_hand, histogram), histogram, world=world)
             assert abs(found.delta - histogram.event.delta) <= 1e-12
 
     @relations
@@ -90,12 +92,12 @@ class TestClaim:
     def test_half_of_the_noise_is_caught(self, relation):
         histogram = make(StableHistogram, relation)
         less = make(StableHistogram, relation, epsilon=2.0)
-        assert not audit(less.release, histogram, thorough=False).holds
+        assert not audit(partial(release_by_hand, less), histogram, thorough=False).holds
 
     def test_the_noise_of_the_other_relation_is_caught(self):
         histogram = make(StableHistogram, REPLACE)
         wrong = make(StableHistogram, ADD_REMOVE)
-        assert not audit(wrong.release, histogram, thorough=False).holds
+        assert not audit(partial(release_by_hand, wrong), histogram, thorough=False).holds
 
     def test_an_order_of_users_that_reaches_the_output_is_caught(self):
         """Keys in the order of their first vote, as a hash table would keep them."""
@@ -107,12 +109,12 @@ class TestClaim:
             return list(dict.fromkeys(key for key in held if key in popular))
 
         def law(held):
-            return enumerate_runs(lambda _: in_order(held, histogram.release))
+            return enumerate_runs(lambda _: in_order(held, partial(release_by_hand, histogram)))
 
         claim = replace(histogram.guarantee, delta=histogram.event.delta)
         assert not audit_exactly(law, world, claim, thorough=False).holds
         honest = audit_exactly(
-            lambda held: enumerate_runs(lambda _: list(histogram.release(Counter(held)))),
+            lambda held: enumerate_runs(lambda _: list(release_by_hand(histogram, Counter(held)))),
             world,
             claim,
         )
@@ -153,7 +155,7 @@ class TestOutput:
         heavy = 2 * histogram.reach + 1
         with use_noise(SeededNoise(0)):
             for _ in range(300):
-                found = histogram.release({"heavy": heavy, "none": 0, "one": 1})
+                found = release_by_hand(histogram, {"heavy": heavy, "none": 0, "one": 1})
                 assert "heavy" in found
                 assert "none" not in found
                 assert abs(found["heavy"] - heavy) <= histogram.reach
@@ -172,7 +174,7 @@ class TestOutput:
 
         choice = StableChoice(epsilon=1.0, delta=1e-3)
         with use_noise(Silent(0)):
-            assert choice.release({"b": 99, "a": 99, "c": 98}) == "a"
+            assert release_by_hand(choice, {"b": 99, "a": 99, "c": 98}) == "a"
 
     @relations
     def test_the_error_bounds_hold_and_are_not_loose(self, relation):
@@ -181,10 +183,10 @@ class TestOutput:
         choice = StableChoice(epsilon=1.0, delta=1e-6, relation=relation)
         with use_noise(SeededNoise(1)):
             off = [
-                max(abs(n - votes[k]) for k, n in histogram.release(votes).items())
+                max(abs(n - votes[k]) for k, n in release_by_hand(histogram, votes).items())
                 for _ in range(400)
             ]
-            wins = sum(choice.release(votes) == "a" for _ in range(400))
+            wins = sum(release_by_hand(choice, votes) == "a" for _ in range(400))
         assert np.mean(np.array(off) > histogram.error_bound(0.1, keys=10)) <= 0.15
         assert np.mean(np.array(off) > histogram.error_bound(0.1, keys=10) / 2) > 0.1
         for beta in (0.5, 0.1, 0.01):
@@ -198,15 +200,16 @@ class TestAccount:
     def test_it_takes_its_delta_from_the_reserve(self):
         account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
         choice = StableChoice(epsilon=1.0, delta=1e-6)
-        choice.release({"a": 100}, account=account)
+        release_by_hand(choice, {"a": 100}, account=account)
         assert account.left == 0
         assert account.event == choice.event
         with pytest.raises(NumericalFailure):
-            choice.release({"a": 100}, account=account)
+            release_by_hand(choice, {"a": 100}, account=account)
 
     def test_a_share_that_is_no_float_fits(self):
         account = Account.open(epsilon=Fraction(1, 3), delta=1e-6, reserve=1e-6)
-        StableChoice(epsilon=Fraction(1, 3), delta=1e-6).release({"a": 9}, account=account)
+        choice = StableChoice(epsilon=Fraction(1, 3), delta=1e-6)
+        release_by_hand(choice, {"a": 9}, account=account)
         assert account.left < Fraction(1, 10**15)
 
     @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan, "1e-6"])

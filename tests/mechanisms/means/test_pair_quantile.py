@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from drawing import Drawing
 from quorate.auditing import SmallWorld, audit_exactly, replay
+from quorate.core.guarantees import Guarantee, Numerics, Relation
+from quorate.core.noise import SeededNoise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.means.private_range import PrivateRange
-from quorate.noise import SeededNoise
 from sealing import release_by_hand
 
 RANGE = PrivateRange(lower=-4.0, upper=4.0, radius=1.0, epsilon=1.0)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from drawing import Drawing
-from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Guarantee, Numerics
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Numerics
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
-from quorate.noise import SeededNoise, use_noise
-from quorate.rotation import Rotation
 from sealing import release_by_hand
 
 BOTH = pytest.mark.parametrize("constants", ["calibrated", "published"])

@@ -7,10 +7,10 @@ import pytest
 
 from drawing import Drawing
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.noise import SeededNoise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.search.private_compare import PrivateCompare
-from quorate.noise import SeededNoise
 from rule_worlds import RELATIONS
 from sealing import compared
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from drawing import Drawing
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise
 from quorate.exceptions import SealedError
-from quorate.guarantees import Relation
 from quorate.mechanisms.search.random_restarts import RandomRestarts
-from quorate.noise import SeededNoise
 
 KNOWN = {"lower": 0.0, "upper": 1.0, "epsilon": 3.0, "n_users": 300, "records": 400}
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from quorate.auditing import SmallWorld, audit_exactly
+from quorate.core.guarantees import Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.search.rough_records import RecordRange, RoughRecords, rough_records_budget
-from quorate.noise import SeededNoise, use_noise
 from sealing import holding
 
 both_relations = pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)

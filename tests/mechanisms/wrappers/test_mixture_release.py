@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from goodness import FALSE_ALARM, p_value
-from quorate.accounting.account import Account
 from quorate.auditing import enumerate_runs
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Approximate
+from quorate.core.noise.truncated_laplace import TruncatedLaplace
 from quorate.exceptions import SchemaError
-from quorate.guarantees import Approximate
 from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease
-from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 
 RELEASE = MixtureRelease(
     limit=TruncatedLaplace(1.0, reach=1), event=Approximate(3.0, 0.6), outputs=3

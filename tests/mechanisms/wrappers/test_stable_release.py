@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
 from quorate.auditing import Cells, RecordedNoise, enumerate_runs
+from quorate.core.account.account import Account
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
-from quorate.noise import SeededNoise, use_noise
 
 CHOICE = Base(BaseKind.EXPONENTIAL, scale=10.0)
 

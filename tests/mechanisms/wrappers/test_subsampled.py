@@ -3,22 +3,30 @@
 import math
 import traceback
 from collections import Counter
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, product
 
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from goodness import FALSE_ALARM, p_value
-from quorate.accounting.account import Account, noise_for
-from quorate.accounting.account_parts import disjoint_groups
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.core.account.account import Account, noise_for
+from quorate.core.account.parts import disjoint_groups
 from quorate.core.by_hand import rows_by_hand
+from quorate.core.guarantees import Approximate, Gaussian, Pure, Relation
+from quorate.core.noise import SecureNoise
 from quorate.core.sealed import seal_rows
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError, SealedError
-from quorate.guarantees import Approximate, Gaussian, Pure, Relation
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism, draw_without_replacement
-from quorate.noise import SecureNoise
+from quorate.mechanisms.wrappers.subsampled import (
+    SubsampledMechanism,
+    amplified_epsilon,
+    draw_without_replacement,
+)
 from sealing import release_by_hand, rows_of
 
 
@@ -129,6 +137,17 @@ def test_a_group_pays_for_its_own_rows_only():
     assert mechanism.release(bits, account=first) in (0, 1)
 
 
+@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
+def test_nobody_learns_from_a_refusal_whether_somebody_is_absent(values):
+    """How many rows are left of a public number of users follows from what they hold."""
+    mechanism = SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=3)
+    present = rows_by_hand(values).present()
+    pairs = seal_rows(np.array(values), Relation.REPLACE, paired=True)
+    for rows in (present, present.map(np.abs), pairs):
+        with pytest.raises(SealedError, match="for every user"):
+            mechanism.release(rows)
+
+
 def test_refusals():
     with pytest.raises(ParameterError, match="Pure or Approximate"):
         SubsampledMechanism(run=answer, inner=Gaussian(1.0), sample=1, population=3)
@@ -140,3 +159,38 @@ def test_refusals():
         release_by_hand(
             SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=3), [1, 2]
         )
+
+
+epsilons = st.floats(-12, 2.5).map(lambda exponent: 10.0**exponent)
+rates = st.one_of(
+    st.floats(-12, -0.001).map(lambda exponent: 10.0**exponent),
+    st.floats(-12, -0.4).map(lambda exponent: 1 - 10.0**exponent),
+)
+
+
+class TestAmplification:
+    @given(epsilons, rates)
+    def test_it_is_above_the_formula_by_almost_nothing(self, epsilon, rate):
+        with mpmath.workdps(400):
+            rate_of = mpmath.mpf(rate)
+            truth = mpmath.log(1 - rate_of + rate_of * mpmath.exp(mpmath.mpf(epsilon)))
+        assert truth <= amplified_epsilon(epsilon, rate=rate) <= truth * (1 + 1e-13)
+
+    @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+    def test_enumeration_of_three_outputs_never_exceeds_it(self, rate):
+        """All mechanisms whose three-output distributions lie on a grid and are e-DP."""
+        ratio, q = Fraction(2), Fraction(rate)
+        bound = math.exp(amplified_epsilon(math.log(2), rate=rate)) * (1 + 1e-12)
+        grid = [Fraction(k, 12) for k in range(1, 11)]
+        triples = [(a, b, 1 - a - b) for a, b in product(grid, grid) if a + b < 1]
+        absent = (Fraction(4, 12),) * 3
+        worst = Fraction(0)
+        for present in triples:
+            if all(1 / ratio <= x / y <= ratio for x, y in zip(present, absent, strict=True)):
+                mixed = [(1 - q) * z + q * x for x, z in zip(present, absent, strict=True)]
+                pairs = list(zip(mixed, absent, strict=True))
+                worst = max(worst, *(x / y for x, y in pairs), *(y / x for x, y in pairs))
+        assert 0.95 * bound <= worst <= bound
+
+    def test_a_giant_epsilon_is_not_amplified_and_not_lost(self):
+        assert amplified_epsilon(800.0, rate=0.1) == 800.0

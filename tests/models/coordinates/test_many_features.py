@@ -4,16 +4,12 @@ import numpy as np
 import pytest
 
 from quorate import UserData
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
+from quorate.mechanisms.user_releases import UserReleases
 from quorate.models import LinearRegression, LogisticRegression
-from quorate.models.coordinates.many_features import (
-    AlongDirections,
-    MeanSquares,
-    release_of_many,
-)
-from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
+from quorate.models.coordinates.many_features import AlongDirections, MeanSquares, release_of_many
 
 FEATURES = 120
 

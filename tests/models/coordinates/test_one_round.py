@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
+from quorate.core.users.store import settled_users
 from quorate.models.coordinates import one_round
 from quorate.models.coordinates.geometry import whitens_in_rounds
 from quorate.models.coordinates.one_round import Centred, _own_means, release_in_one_round
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
-from quorate.users.store import settled_users
 from sealing import start_run
 
 RNG = np.random.default_rng(1)

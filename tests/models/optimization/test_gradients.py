@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SecureNoise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.models.optimization.gradients import (
     ClippedGradients,
     check_budget,
     clip_length,
     plan_steps,
 )
-from quorate.noise import SecureNoise
-from quorate.users import UserData
 from released_steps import LOSS, all_steps, people
 from sealing import start_run
 

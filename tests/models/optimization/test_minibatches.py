@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.bounds.grid import Ball
+from quorate.core.guarantees import Gaussian, Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.engines import UserMeans
+from quorate.core.users import UserData
+from quorate.data.engines import UserMeans
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.grid import Ball
-from quorate.guarantees import Gaussian, Relation
+from quorate.mechanisms.user_releases import BoundedVectors
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.optimization.minibatches import (
     check_public_steps,
@@ -17,15 +20,12 @@ from quorate.models.optimization.minibatches import (
     sampled_mean,
     setup_mu,
 )
-from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import BoundedVectors
-from quorate.users import UserData
 from sealing import start_run
 
 
 def sampled_run(people, sample, steps):
     account = Account.open(epsilon=50.0, delta=1e-2)
-    account.plan(sample.total(Gaussian(10.0), steps))
+    account.reserve_chain(sample.total(Gaussian(10.0), steps))
     return start_run(people, account, sample=sample)
 
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Numerics, Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Numerics, Relation
 from quorate.models import (
     Adam,
     AveragedDescent,
@@ -18,13 +20,8 @@ from quorate.models import (
     WinsorizedGradients,
     minimize,
 )
-from quorate.models.optimization.minimization import (
-    initial_point,
-    with_caveat,
-)
+from quorate.models.optimization.minimization import initial_point, with_caveat
 from quorate.models.vectorized import Vectorized
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
 TRUTH = np.array([1.0, -2.0])

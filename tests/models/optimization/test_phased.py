@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.guarantees import Relation
 from quorate.models import PhasedMinimizer, SquaredLoss
-from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 SETTING = {
     "epsilon": 1.0,
@@ -27,7 +27,7 @@ SETTING = {
 @pytest.mark.claim("U6: Algorithm 4")
 class TestPlan:
     def test_sizes_halve_and_pulls_grow_fourfold(self):
-        phases = PhasedMinimizer(**SETTING, phases=3).plan(n_users=5000, dimension=20)
+        phases = PhasedMinimizer(**SETTING, phases=3).schedule(n_users=5000, dimension=20)
         assert [phase.n_users for phase in phases] == [2500, 1250, 625]
         strengths = [phase.strength for phase in phases]
         assert strengths[1] == pytest.approx(4 * strengths[0])
@@ -64,12 +64,12 @@ class TestPlan:
     def test_as_published_the_last_phase_has_nobody(self, n_users):
         phased = PhasedMinimizer(**SETTING, constants="published")
         with pytest.raises(NotEnoughUsersError, match="calibrated"):
-            phased.plan(n_users=n_users, dimension=20)
+            phased.schedule(n_users=n_users, dimension=20)
 
     @pytest.mark.claim("U6: Corollary 2")
     def test_as_published_the_first_phase_asks_for_thousands_of_steps(self):
         few = SETTING | {"records": 1, "gradient_bound": 1.0, "gradient_spread": 1.0}
-        phases = PhasedMinimizer(**few, constants="published").plan(n_users=5000, dimension=20)
+        phases = PhasedMinimizer(**few, constants="published").schedule(n_users=5000, dimension=20)
         assert phases[0].steps > 1000
 
 

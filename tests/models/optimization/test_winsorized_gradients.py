@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.guarantees import Gaussian, Relation
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Gaussian, Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.models.optimization.winsorized_gradients import WinsorizedGradients, uniform_radius
-from quorate.users import UserData
 from released_steps import LOSS, all_steps, people
 from sealing import start_run
 

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from quorate.concepts import Thresholds
-from quorate.guarantees import Relation
+from quorate.core.by_hand import votes_by_hand
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.public_randomness import SharedSeed
+from quorate.core.users import UserData
+from quorate.learners.concepts import Thresholds
+from quorate.local.randomizers.bucket_counts import BucketCounts
+from quorate.local.reliability import users_needed
+from quorate.local.shuffling.count_noise import calibrated_noise
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import ChooseKey
-from quorate.noise import SeededNoise, use_noise
+from quorate.papers.stability import SoftmaxRule, plurality
 from quorate.planning import plan
 from quorate.planning.tasks.agreement import (
     AgreementTask,
@@ -23,12 +30,6 @@ from quorate.planning.tasks.agreement import (
     central_failure,
     expected_share,
 )
-from quorate.protocols.randomizers.bucket_counts import BucketCounts
-from quorate.protocols.reliability import users_needed
-from quorate.protocols.shuffling.count_noise import calibrated_noise
-from quorate.public_randomness import SharedSeed
-from quorate.stability import SoftmaxRule, plurality
-from quorate.users import UserData
 
 SETTING = {"size": 2**14, "records": 1024, "epsilon": 1.0, "error": 0.03, "error_level": 0.1}
 
@@ -94,7 +95,8 @@ class TestFailures:
             for _ in range(300):
                 won = int(rng.binomial(users, share))
                 rivals = {10 + i: n for i, n in enumerate(rng.multinomial(users - won, [0.25] * 4))}
-                missed += choice.release({7: won, **rivals}) != 7
+                votes = votes_by_hand({7: won, **rivals}, relation)
+                missed += choice.release(votes) != 7
         assert missed / 300 == pytest.approx(expected, abs=0.09)
 
     def test_local_users_are_close_to_exact_tails(self):
@@ -128,11 +130,11 @@ class TestFailures:
 
 class TestForm:
     def test_the_way_names_the_selection_and_the_sharpness(self):
-        name, reason = AgreementTask(records=1024, delta=1e-6).way(50, 1.0)
+        name, reason = AgreementTask(records=1024, delta=1e-6).algorithm(50, 1.0)
         assert name == "pure_choice"
         assert "sharpness=" in reason
-        assert AgreementTask(size=2**64, delta=1e-6).way(200, 1.0)[0] == "truncated_noise"
-        assert "shuffled" in ShuffleAgreementTask(delta=1e-6).way(100, 1.0)[0]
+        assert AgreementTask(size=2**64, delta=1e-6).algorithm(200, 1.0)[0] == "truncated_noise"
+        assert "shuffled" in ShuffleAgreementTask(delta=1e-6).algorithm(100, 1.0)[0]
 
     def test_limits_name_their_theorems(self):
         task = AgreementTask(delta=1e-6)

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from quorate.conversion.translation import utility_budget
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.papers.conversion.translation import utility_budget
 from quorate.planning.limits import group_privacy
 from quorate.planning.tasks.mean import MeanTask
 from quorate.planning.tasks.median import MedianTask

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.planning.tasks.choices import (
     VoteModel,
     label_divergence,

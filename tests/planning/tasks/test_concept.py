@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from quorate.concepts import Intervals
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner
-from quorate.noise import SeededNoise, use_noise
+from quorate.learners.concepts import Intervals
 from quorate.planning import plan
 from quorate.planning.tasks.concept import ConceptTask
-from quorate.users import UserData
 
 
 class TestWay:
@@ -19,7 +19,7 @@ class TestWay:
         people = UserData(X, np.zeros(20), offsets=np.arange(11) * 2)
         with use_noise(SeededNoise(0)):
             learner = ConceptLearner(Intervals(20), 1.0, records=2).fit(people)
-        way, reason = ConceptTask(size=211, records=2).way(10, 1.0)
+        way, reason = ConceptTask(size=211, records=2).algorithm(10, 1.0)
         assert way == learner.algorithm_.name
         assert reason == learner.algorithm_.reason + "."
 
@@ -37,11 +37,11 @@ class TestWay:
         ],
     )
     def test_it_depends_on_size_users_and_records(self, numbers, users, way):
-        assert ConceptTask(**numbers).way(users, 1.0)[0] == way
+        assert ConceptTask(**numbers).algorithm(users, 1.0)[0] == way
 
     def test_a_private_number_of_users_is_not_looked_at(self):
         task = ConceptTask(records=8, size=10**6, relation=Relation.ADD_REMOVE)
-        assert task.way(50, 1.0) == task.way(5000, 1.0)
+        assert task.algorithm(50, 1.0) == task.algorithm(5000, 1.0)
 
 
 @pytest.mark.parametrize("size", [100, 4000, 10**6])

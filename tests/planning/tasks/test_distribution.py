@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from crowds_of_shares import alike, zipf
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.distributions import DiscreteDistribution, EmpiricalCDF, GaussianDistribution
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.distribution import CdfTask, NormalTask, SharesTask
 
@@ -42,7 +42,7 @@ class TestShape:
             task.name, users=5000, epsilon=1.0, records=task.records, delta=task.delta, **known
         )
         assert answer.error > 0
-        assert answer.algorithm == task.way(5000, 1.0)[0]
+        assert answer.algorithm == task.algorithm(5000, 1.0)[0]
 
 
 def share_within(errors, planned):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from quorate.concepts import Thresholds
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners import ParityLearner, PrivateMinError
-from quorate.noise import SeededNoise, use_noise
+from quorate.learners.concepts import Thresholds
 from quorate.planning import plan
 from quorate.planning.tasks.exact_rules import ParityTask, SmallestErrorTask
 

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.means import UserMean
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.mean import MeanTask
-from quorate.users import UserData
 
 
 def fit(n, *, dimension, epsilon, delta, deviation, bound, seed):
@@ -50,13 +50,13 @@ def test_the_planned_users_keep_the_error_and_a_fifth_of_them_does_not(numbers, 
 class TestRoutes:
     def test_few_users_are_clipped_and_many_are_found(self):
         task = MeanTask(dimension=100, delta=1e-6, records=10)
-        assert [task.way(n, 1.0)[0] for n in (1000, 20_000)] == ["ball", "ball"]
+        assert [task.algorithm(n, 1.0)[0] for n in (1000, 20_000)] == ["ball", "ball"]
         pure = MeanTask(dimension=2)
-        assert [pure.way(n, 1.0)[0] for n in (100, 900)] == ["clip", "interval"]
+        assert [pure.algorithm(n, 1.0)[0] for n in (100, 900)] == ["clip", "interval"]
 
     def test_users_who_come_and_go_gain_as_much(self):
         task = MeanTask(dimension=10, delta=1e-6, relation=Relation.ADD_REMOVE)
-        assert task.way(1000, 1.0)[0] == "ball"
+        assert task.algorithm(1000, 1.0)[0] == "ball"
         assert task.error(1000, 1.0) < task.clip_error(1000, 1.0) / 10
 
     def test_a_range_that_is_worse_than_clipping_counts_as_what_will_be_used(self):

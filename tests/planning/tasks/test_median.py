@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.means import PrivateMedian
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.median import MedianTask
-from quorate.users import UserData
 
 
 def kept(n, error, *, epsilon, bound, repetitions=60):

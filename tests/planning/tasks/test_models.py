@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.models import LinearRegression
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.models import LinearTask, LogisticTask
-from quorate.users import UserData
 
 BOTH = pytest.mark.parametrize("kind", [LinearTask, LogisticTask])
 
@@ -61,11 +61,11 @@ def test_users_who_come_and_go_need_half_the_noise(kind):
 @BOTH
 def test_what_the_estimator_refuses_the_plan_calls_a_refusal(kind):
     task = kind(dimension=600, delta=1e-6)
-    way, reason = task.way(100, 1.0)
+    way, reason = task.algorithm(100, 1.0)
     assert way == "refuse"
     assert "users the noise exceeds any gradient" in reason
     assert task.error(100, 1.0) == task.largest_error
-    assert task.way(10**6, 1.0)[0] == "descent"
+    assert task.algorithm(10**6, 1.0)[0] == "descent"
 
 
 @BOTH

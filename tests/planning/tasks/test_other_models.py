@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from quorate import HuberRegression, LinearSVC, Ridge
-from quorate.noise import SeededNoise, use_noise
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.planning.tasks.other_models import HuberTask, MarginTask, RidgeTask
 
 N, RECORDS, D, BOUND = 1500, 10, 4, 8.0

@@ -7,9 +7,9 @@ import pytest
 from scipy.special import ndtr
 
 from quorate import UserQuantiles
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.median import MedianTask
 from quorate.planning.tasks.quantiles import QuantilesTask, level_error

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners import LossSelector
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.select import SelectTask
-from quorate.users import UserData
 
 
 @pytest.mark.parametrize("records", [4, 16, 100])
@@ -23,7 +23,7 @@ def test_the_way_is_what_the_selector_does(records, users, alike):
         selector = LossSelector(1.0, records=records, alike=alike)
         selector.fit(UserData(losses, offsets=range(users + 1)))
     task = SelectTask(size=5, records=records, alike=alike)
-    assert task.way(users, 1.0)[0] == selector.algorithm_.name
+    assert task.algorithm(users, 1.0)[0] == selector.algorithm_.name
 
 
 @pytest.mark.parametrize("size", [2, 40, 5000])
@@ -35,7 +35,7 @@ def test_more_users_never_plan_a_larger_error(size, alike):
 
 
 def test_very_many_candidates_are_compared_with_a_reference():
-    assert SelectTask(size=10_000, records=64).way(100, 1.0)[0] == "reference"
+    assert SelectTask(size=10_000, records=64).algorithm(100, 1.0)[0] == "reference"
 
 
 def kept(n, records, error, repetitions=60):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from quorate import UserCovariance, UserScaler, UserVariation
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.spread import CovarianceTask, ScaleTask, VariationTask, moment_error
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from quorate import UserTable
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.table import TableTask
 

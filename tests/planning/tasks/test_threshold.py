@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from quorate.core.guarantees import Relation
+from quorate.core.noise import SeededNoise, use_noise
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners import ThresholdLearner
-from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.threshold import ThresholdTask, _shares
-from quorate.users import UserData
 
 DOMAIN = 2**32
 
@@ -85,16 +85,16 @@ class TestWay:
         )
         with use_noise(SeededNoise(0)):
             learner = ThresholdLearner(1.0, domain=(0, domain - 1), alike=alike).fit(data)
-        way, reason = ThresholdTask(domain=domain, records=2, alike=alike).way(users, 1.0)
+        way, reason = ThresholdTask(domain=domain, records=2, alike=alike).algorithm(users, 1.0)
         assert way == learner.algorithm_.name
         assert reason == learner.algorithm_.reason + "."
 
     def test_users_who_come_and_go_are_served_by_their_records(self):
         known = {"relation": Relation.ADD_REMOVE}
-        assert ThresholdTask(records=3, **known).way(10**6, 1.0)[0] == "two_stages"
+        assert ThresholdTask(records=3, **known).algorithm(10**6, 1.0)[0] == "two_stages"
         known["alike"] = True
-        assert ThresholdTask(records=3, **known).way(10**6, 1.0)[0] == "own_best"
-        assert ThresholdTask(records=20, **known).way(10**6, 1.0)[0] == "median"
+        assert ThresholdTask(records=3, **known).algorithm(10**6, 1.0)[0] == "own_best"
+        assert ThresholdTask(records=20, **known).algorithm(10**6, 1.0)[0] == "median"
 
 
 def test_the_domain_enters_by_its_logarithm():
@@ -122,7 +122,7 @@ def test_more_users_never_plan_a_larger_error(size, alike):
 
 def test_a_small_domain_is_decided_by_duels():
     small = ThresholdTask(domain=1000, records=8)
-    assert small.way(100, 1.0)[0] == "duels"
+    assert small.algorithm(100, 1.0)[0] == "duels"
     assert small.error(400, 1.0) < small.error(60, 1.0)
 
 

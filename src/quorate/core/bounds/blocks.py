@@ -1,7 +1,8 @@
 r"""Several vectors a person, each with a length of its own: what a person adds to a whole table.
 
 A table has one block for each number of a cell (its records, its people, a sum), and a block has
-one coordinate a group. A person's block is pulled in to its own length, whatever the others hold.
+one coordinate a group. Each block of a person is scaled down to its own length, whatever the other
+blocks hold.
 
 How far one user moves a sum follows from the blocks: in the L1 norm and in the squared L2 norm they
 add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.
@@ -15,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.grid import Bound
 from quorate.core.bounds.lengths import Lengths
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
 
 __all__ = ["Blocks"]
 
@@ -60,7 +61,7 @@ class Blocks(Bound):
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
     ) -> None:
-        """Pull each block in to its length; one with NaN or infinity becomes 0."""
+        """Scale each block down to its length; one with NaN or infinity becomes 0."""
         for number, part in enumerate(self.parts):
             block = slice(number * self.groups, (number + 1) * self.groups)
             part.offsets_in_steps(values[:, block], step, out=out[:, block])

@@ -24,8 +24,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.grid import Ball, Bound
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Ball, Bound
+from quorate.core.guarantees import Relation
 
 __all__ = ["Diamond"]
 

@@ -1,7 +1,7 @@
 r"""How long a person's contribution to a whole table may be: one bound across all groups.
 
 A person may appear in many groups, with much or little in each. What one person adds to a table is
-one vector over all its cells, and the vector is pulled in to a length: L2 for Gaussian noise, L1
+one vector over all its cells, and the vector is scaled down to a length: L2 for Gaussian noise, L1
 for Laplace noise. A cap on the number of groups times a cap for each of them would allow, and pay
 for, people who reach both everywhere; hardly anybody does.
 
@@ -23,7 +23,7 @@ Two vectors of length R are at most 2R apart. If no coordinate is negative, as f
 product is not either, and :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2 \le 2R^2`; in one dimension
 they are at most R apart. If no coordinate exceeds e either, as for presence, where it is 1, no
 coordinate moves by more than e: d coordinates are at most d e apart in L1, and the root of d e^2 in
-L2. Who comes or goes moves the sum by one vector, of length R at most.
+L2. Adding or removing a person moves the sum by one vector, of length R at most.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.grid import Bound
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
 
 __all__ = ["Lengths", "capped_steps", "lengths_of", "powers_of"]
 
@@ -91,7 +91,7 @@ class Lengths(Bound):
         object.__setattr__(self, "centre", centre)
 
     def offsets_in_steps(self, values: Floats, step: float, *, out: Floats) -> None:
-        """Pull each row in to the radius; a row with NaN or infinity becomes 0."""
+        """Shrink each row to the radius; a row with NaN or infinity becomes 0."""
         with np.errstate(all="ignore"):
             finite = np.asarray(np.isfinite(values).all(axis=1))
             np.copyto(out, np.where(finite[:, None], values, 0.0))
@@ -178,7 +178,7 @@ def _cut(values: Floats, lowest: float, highest: float = _LARGEST_ENTRY) -> Floa
 def capped_steps(
     values: Floats, owners: NDArray[np.int64], n_users: int, *, bound: Lengths, step: float
 ) -> Floats:
-    """Return the cells in whole steps, everybody's pulled in to the radius of ``bound``.
+    """Return the cells in whole steps, each person's scaled down to the radius of ``bound``.
 
     Parameters
     ----------

@@ -15,13 +15,13 @@ coordinate of its own is free as well under replacement: :math:`3 r^2 + r^2 = 4 
 
 A *cone* is free under both relations: with :math:`q = r - |p|` all contributions lie in the ball of
 radius r, :math:`|p|^2 + q^2 \le (|p| + q)^2 = r^2`, and in its upper half, whose diameter is 2r. It
-is lower, so that lifts say less about users near the edge.
+is smaller, so that lifts say less about users near the edge.
 
 Integers. K is closed under moving coordinates towards 0, so truncation does not leave it, and the
 squared distance of two integer points of K / step is a whole number of at most 4 (r / step)^2. The
-clipped p as floats is that of :class:`~quorate.grid.Ball`. With u = 2^-53 the computed norm N of
-it is at least (1-u)^(d/2+1) |p|, so that fl(N (1 + (d + 16) 2u)) >= |p|; call it M. The computed
-fl((r - M)(3r + M)) has a relative error of at most 4u, because r - M is one rounding of a
+clipped p as floats is that of :class:`~quorate.core.bounds.grid.Ball`. With u = 2^-53 the computed
+norm N of it is at least (1-u)^(d/2+1) |p|, so that fl(N (1 + (d + 16) 2u)) >= |p|; call it M. The
+computed fl((r - M)(3r + M)) has a relative error of at most 4u, because r - M is one rounding of a
 difference of floats, and the factor 1 - 2^-48 of the root makes up for it: q is at most the root
 of (r - |p|)(3r + |p|), which falls in |p|. If M > r the lift is 0.
 The cone is fl(r - M) (1 - 2^-48), at most r - |p|.
@@ -36,8 +36,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.grid import Ball, Bound
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Ball, Bound
+from quorate.core.guarantees import Relation
 
 __all__ = ["LiftedBall", "lift"]
 
@@ -58,9 +58,9 @@ def lift(distance: NDArray[np.float64], *, cone: bool = False) -> NDArray[np.flo
 class LiftedBall(Bound):
     """A vector at L2 distance at most ``radius`` from ``centre``, and its lift.
 
-    Rows have one more column than the centre, in whose place comes the lift. NaN there says that
-    nobody is here, who adds nothing: 0 is in K.
-    A ``cone`` is lower, and free under add/remove too.
+    Rows have one more column than the centre, in whose place comes the lift. NaN there marks an
+    absent user, who adds nothing: 0 is in K. With ``cone`` the lift is smaller, and costs nothing
+    under add/remove either.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An offset inside a bound, or a vote for "absent" beside it: who is there is counted for free."""
+"""An offset inside a bound, or a vote for "absent" in one more coordinate, at no extra cost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.grid import Bound, Boxed
-from quorate.guarantees import Relation
+from quorate.core.bounds.grid import Bound, Boxed
+from quorate.core.guarantees import Relation
 
 __all__ = ["OrAbsent"]
 
@@ -34,7 +34,7 @@ class OrAbsent(Bound):
 
     Examples
     --------
-    >>> from quorate.grid import Ball
+    >>> from quorate.core.bounds.grid import Ball
     >>> bound = OrAbsent(Ball(1.0, dimension=2), 1.5)
     >>> bound.clip([[3.0, 4.0, 0.0], [np.nan, np.nan, 1.0]]).round(6)
     array([[0.6, 0.8, 0. ],

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.grid import Bound
+from quorate.core.bounds.simplex import Simplex
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.guarantees import Relation
-from quorate.simplex import Simplex
 
 __all__ = ["Simplices"]
 

@@ -2,11 +2,11 @@ r"""A user's offset from a released centre; or, too far away, the shares as they
 
 Where users are much alike, most of them lie in a small ball around the centre. Such a user adds the
 offset; a user outside adds the shares themselves, made as long as is free, to coordinates of their
-own, and votes "outside" if that is free too; an absent one votes "absent". Nobody is pulled in, so
-the mean of those inside is not bent. The other coordinates cost nothing: they are so long that any
-two users stay within the diameter of the ball. What is released about those outside is exactly as
-noisy as if everybody had been released with noise for the whole simplex: so they can be left out if
-there is nobody to be seen, and counted in if there is.
+own, and votes "outside" if that is free too; an absent one votes "absent". No offset is clipped, so
+the mean of those inside is not biased. The other coordinates cost nothing: they are so long that
+any two users stay within the diameter of the ball. What is released about those outside is exactly
+as noisy as if everybody had been released with noise for the whole simplex: so they can be left out
+if noise hides them, and included otherwise.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.simplex import Shares, Simplex
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.simplex import Shares, Simplex
 
 __all__ = ["FEW", "Trimmed", "row_lengths"]
 
@@ -149,7 +149,7 @@ class Trimmed(Shares):
             out[:, -1] = np.where(absent, self.vote / step, 0.0)
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the largest of: two inside, one inside and one not, two outside, in steps."""
+        """Return the largest change by one user, in steps: inside the ball, or outside."""
         reach = Fraction(self.radius) / Fraction(step)
         whole, vote = int(self.whole / step), int(self.vote / step)
         said = vote if self.norm == 2 else 0

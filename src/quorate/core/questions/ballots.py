@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
-from quorate.core.questions.votes import Key, count_votes
+from quorate.core.questions.votes import Key, count_votes, sorted_votes
 from quorate.core.sealed import _KEY, Closed, Sealed, seal
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import RelationMismatchError, SchemaError, SealedError
-from quorate.guarantees import Relation
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 __all__ = [
     "Ballots",
@@ -68,7 +68,7 @@ class SealedVotes(Closed):
     """How many users vote for each key; which keys have votes is private too."""
 
     __slots__ = ("__counts", "among", "moves", "relation")
-    _how = "Give it to ChooseKey, StableChoice, StableHistogram or UniverseHistogram."
+    _how = "Give it to ChooseKey, StableChoice or StableHistogram."
 
     def __init__(
         self,
@@ -87,11 +87,16 @@ class SealedVotes(Closed):
         return f"SealedVotes(one user moves {self.moves.l1} votes)"
 
     def beside(self, other: SealedVotes, *, shift: int) -> SealedVotes:
-        """Return votes for these keys and for those of another ballot, from ``shift`` on."""
+        """Return votes for the keys below ``shift``, and from there on for those of other votes.
+
+        Two votes for one key would move it twice, and text has no place behind a number: a key
+        that is no integer, or not below ``shift``, is no vote.
+        """
         if self.relation is not other.relation or self.among is not other.among:
             raise RelationMismatchError("Expected votes of the same people.")
-        counts = dict(self.__counts)
-        counts |= {shift + int(key): count for key, count in other.__counts.items()}
+        counts = sorted_votes(self.__counts, size=shift)
+        behind = {key: n for key, n in other.__counts.items() if type(key) is int and key >= 0}
+        counts |= {shift + int(key): count for key, count in behind.items()}
         return SealedVotes(_KEY, counts, self.moves.beside(other.moves), self.relation, self.among)
 
     def _open(self, key: object) -> Mapping[Key, int]:
@@ -117,7 +122,7 @@ class VotesOf:
 def ballots_of(
     cast: list[NDArray[Any]], order: NDArray[np.intp], relation: Relation, among: object | None
 ) -> Ballots:
-    """Seal one key a user, said in several parts."""
+    """Seal one key per user, from several parts."""
     if len({part.dtype.kind for part in cast}) > 1:
         cast = [part.astype(object) for part in cast]
     return Ballots(_KEY, np.concatenate(cast)[order], relation, among)

@@ -2,16 +2,16 @@
 
 A person is in a few of many groups, so no row of all groups is written down: a function says of
 each *cell*, one person in one group, what it holds. Each number of a cell is bounded over all of a
-person's cells by a block of :class:`~quorate.core.bounds.blocks.Blocks`, here, whatever was said.
+person's cells by a block of :class:`~quorate.core.bounds.blocks.Blocks`, here, whatever the
+function returned.
 
-Proof of the moves
-------------------
-Cells that name the same person and group are added up first, so that a person's cells are the
-coordinates of one vector a block. :func:`~quorate.core.bounds.lengths.capped_steps` pulls that
-vector in to the length of its block, in whole steps; a cell outside of the groups, and one of a
-person who is not there, is none. Only a person's own cells are added up for their length, one after
-the other, so that a person's steps depend on nobody else, to the last bit. The sum over people is
-one of integers, whose moves are those that the bound proves.
+**Proof of the moves.** Cells that name the same person and group are added up first, so that a
+person's cells are the coordinates of one vector a block.
+:func:`~quorate.core.bounds.lengths.capped_steps` pulls that vector in to the length of its block,
+in whole steps; a cell outside of the groups, and one of a person who is not there, is none. Only a
+person's own cells are added up for their length, one after the other, so that a person's steps
+depend on nobody else, to the last bit. The sum over people is one of integers, whose moves are
+those that the bound proves.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.grid import Grid
 from quorate.core.bounds.lengths import capped_steps
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Grid
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 __all__ = ["AddedCells", "CellsOf"]
 

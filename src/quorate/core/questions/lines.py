@@ -18,22 +18,31 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.grid import SUM_LIMIT
 from quorate.core.forgetting import forgetting
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.questions.pairs import Verdict, refuse_unproved, worst_duels
 from quorate.core.questions.scores import bounded
 from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, seal, seal_rows
+from quorate.core.users.crowd import Crowd, call_quietly
+from quorate.core.users.data import UserData
+from quorate.core.users.grouping import group_by_user
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
-from quorate.grid import SUM_LIMIT
-from quorate.guarantees import Relation
-from quorate.users.crowd import Crowd, call_quietly
-from quorate.users.data import UserData
-from quorate.users.grouping import group_by_user
 
 if TYPE_CHECKING:
     from quorate.core.people import People
 
-__all__ = ["Heights", "SealedLine", "Steps", "ViewOf", "Walk", "opened_line", "walk_of"]
+__all__ = [
+    "Heights",
+    "SealedLine",
+    "Steps",
+    "ViewOf",
+    "Walk",
+    "line_of_pieces",
+    "opened_line",
+    "walk_of",
+]
 
 Integers = NDArray[np.int64]
 Places = NDArray[np.uint64]
@@ -160,11 +169,11 @@ class Heights:
 
 
 class SpokenAlong(Protocol):
-    """What users say along a line."""
+    """The users' scores along a line."""
 
     @property
     def low(self) -> int:
-        """What is said is cut to this range; public."""
+        """Scores are clipped to this range; public."""
         ...
 
     @property
@@ -203,7 +212,7 @@ class Walk(Closed):
         return self.__people
 
     def scores(self, spoken: SpokenAlong) -> SealedLine:
-        """Add up what users say, cut to a public range, at every point of the line."""
+        """Add up the users' scores, clipped to a public range, at every point of the line."""
         if max(-spoken.low, spoken.high) > _FURTHEST:
             raise ParameterError("Expected limits from -2^31 to 2^31 of what users say on a line.")
         people = self.__people
@@ -384,6 +393,18 @@ class SealedLine(Closed):
 def walk_of(people: People, crowd: Crowd, view: ViewOf) -> Walk:
     """Return people along a line."""
     return Walk(_KEY, people, crowd, view)
+
+
+def line_of_pieces(
+    lengths: Places, losses: Integers, moves: Moves, relation: Relation, among: object | None
+) -> SealedLine:
+    """Seal losses along a line that is given in pieces of equal loss, perhaps empty ones.
+
+    Who calls has proved the moves; whether they are pieces is checked when the line is opened.
+    """
+    sizes = np.asarray(lengths).astype(np.uint64)
+    starts = np.cumsum(sizes) - sizes
+    return SealedLine(_KEY, starts, losses, int(np.sum(sizes)), moves, relation, among)
 
 
 def opened_line(line: SealedLine) -> tuple[Places, Integers]:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 __all__ = [
     "AddedDuels",
@@ -46,7 +46,7 @@ _WIDEST = 2**30
 
 
 class Verdict(ABC):
-    """What a user who counts so many mistakes of two candidates says about them."""
+    """A user's verdict on two candidates, by that user's numbers of mistakes."""
 
     @property
     @abstractmethod
@@ -60,7 +60,7 @@ class Verdict(ABC):
 
     @abstractmethod
     def judge(self, first: Integers, second: Integers) -> Integers:
-        """Return what a user says about the first candidate against the second."""
+        """Return a user's verdict on the first candidate against the second."""
 
     @abstractmethod
     def tally(self, mistakes: NDArray[np.integer]) -> Integers:

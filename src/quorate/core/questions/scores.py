@@ -1,8 +1,8 @@
 """Scores over candidates: every user judges each of them, within public limits.
 
-What a user says about a candidate is cut here to an integer between two public limits, and the sum
-over users is sealed. So one user moves a score by no more than the width between the limits, or by
-the larger limit where somebody is added or removed, whatever the judgement says. Each candidate may
+A user's score of a candidate is clipped here to an integer between two public limits, and the sum
+over users is sealed. So one user moves a sum by no more than the width between the limits, or by
+the larger limit where somebody is added or removed, whatever the score returns. Each candidate may
 have limits of its own; the widest of them counts for all.
 """
 
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.bounds.grid import SUM_LIMIT, join_halves
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Limit, Moves
 from quorate.core.sealed import Sealed, seal
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import SUM_LIMIT, join_halves
-from quorate.guarantees import Relation
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 if TYPE_CHECKING:
     from quorate.core.people import People
@@ -38,16 +38,16 @@ _LARGEST = 2**53
 
 
 class Judgement(Protocol):
-    """What users say about candidates, asked of some users at a time."""
+    """The users' scores of candidates, computed for some users at a time."""
 
     @property
     def low(self) -> Limit:
-        """What is said of one candidate is not below; public, for all or of this shape."""
+        """A lower bound on the scores; public, for all or of this shape."""
         ...
 
     @property
     def high(self) -> Limit:
-        """What is said of one candidate is not above; public."""
+        """An upper bound on the scores; public."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Judgement(Protocol):
 
 
 def bounded(said: NDArray[Any], low: Limit, high: Limit) -> Integers:
-    """Return integers from ``low`` to ``high``, whatever was said.
+    """Return integers from ``low`` to ``high``, whatever the score returned.
 
     >>> bounded(np.array([0.9, np.nan, -np.inf, 7.0]), 0, 5).tolist()
     [0, 0, 0, 5]
@@ -113,7 +113,7 @@ def check_limits(judgement: Judgement) -> None:
 
 @dataclass(frozen=True)
 class AddedUp:
-    """Adds up what some users say; runs where they lie."""
+    """Adds up the scores of some users; runs where their records are stored."""
 
     judgement: Judgement
 
@@ -124,7 +124,7 @@ class AddedUp:
         return furthest > SUM_LIMIT >> 31
 
     def joined(self, sums: Integers) -> Integers:
-        """Return what the sums of all parts stand for."""
+        """Return the sums over all parts as whole numbers."""
         return join_halves(sums) if self._halved else np.asarray(sums[0])
 
     def __call__(self, users: UserData) -> Integers:
@@ -174,10 +174,9 @@ def scores_on_trust(
     sensitivity: int,
     one_sided: bool,
 ) -> Sealed:
-    """Return the losses of a score of the caller's that adds up what it likes.
+    """Return the losses of the caller's own score, whose sensitivity nobody checked.
 
-    Whoever asks says so in the guarantee, which is idealized: how far a user moves the losses is
-    what the score claims.
+    The guarantee is then idealized: how far a user moves the losses is what the score claims.
     """
     crowd = people._held_crowd()
     found = losses(crowd.add_up(tally, whole=True), n_users=crowd.n_users)

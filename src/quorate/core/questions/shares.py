@@ -7,10 +7,10 @@ absent, and where records are weighed up to a cap, a user with fewer is partly s
 
 Privacy: records are counted here, whatever numbers of categories a coder says, so a user adds
 numbers >= 0 that add up to at most a whole: each is the integer part of a term, and the terms add
-up to a whole. For one set of categories that is a point of a :class:`~quorate.simplex.Simplex` in
-whole steps, whose last category may be absence; for several sets, next to each other, one of
-:class:`~quorate.core.bounds.simplices.Simplices`. The seal carries what these prove;
-see ``docs/proofs/distributions.md``.
+up to a whole. For one set of categories that is a point of a
+:class:`~quorate.core.bounds.simplex.Simplex` in whole steps, whose last category may be absence;
+for several sets, next to each other, one of :class:`~quorate.core.bounds.simplices.Simplices`. The
+seal carries what these prove; see ``docs/proofs/distributions.md``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.grid import Grid
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.bounds.simplices import Simplices
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import GridMoves
 from quorate.core.people import People
 from quorate.core.sealed import Sealed, seal
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Grid
-from quorate.simplex import Simplex
-from quorate.users.crowd import call_quietly
-from quorate.users.data import UserData
 
 __all__ = ["Coder", "ShareSet", "ShareTotals", "held", "share_totals"]
 
@@ -100,7 +100,7 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
 
     Examples
     --------
-    >>> from quorate.guarantees import Relation
+    >>> from quorate.core.guarantees import Relation
     >>> data = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> pages = ShareSet(lambda part: part.X[:, 0].astype(int), 2, absent=True)
     >>> share_totals(People(data, Relation.REPLACE), [pages], Grid(Simplex(3), step=2.0**-20))

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import described
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.core.questions.shares import Coder
+from quorate.core.users.crowd import Crowd
+from quorate.core.users.data import UserData
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.label_columns import (
     are_numbers,
@@ -29,14 +32,11 @@ from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.released import ReleasedShares
 from quorate.distributions.shares import CategoryCodes
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
+from quorate.ledger.ledger import Ledger
 
 __all__ = ["DiscreteDistribution"]
 
-_SHOWN = 30
+_SHOWN = 30  # machine: bars that can be read beside each other
 # Share of epsilon that finds popular labels.
 _LABEL_SHARE = 0.3
 
@@ -64,7 +64,7 @@ class _MarkedCodes:
 
 
 def _is_marked(crowd: Crowd, labels: tuple[Any, ...]) -> bool:
-    """Tell whether the features of a crowd are the columns that these categories become."""
+    """Return whether the features of a crowd are the columns that these categories become."""
     names = crowd.feature_names or ("",)
     source = names[0].removesuffix(f"={labels[0]}")
     return names == tuple(f"{source}={label}" for label in labels)
@@ -114,15 +114,13 @@ class DiscreteDistribution(UserDistribution):
     numerics : exact
     proof : A user's shares, rounded down to whole steps, are a point of a simplex (see
         :mod:`~quorate.core.questions.shares`), so one user moves the totals by at most 2 in the L1
-        and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories.
-        *laplace*, *gaussian*: one noisy sum of such points; up to 64 categories the Laplace noise
-        adds up to zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*, *ball*: a
-        count of close pairs (sensitivity 1, hidden pairs) or, of few users, the size of a cover of
-        the pairs that are far apart (sensitivity 1), a rough centre, private radii, and sums
-        of offsets inside a small ball
-        (:class:`~quorate.core.bounds.trimmed.Trimmed`), each drawn from one account.
-        Making the shares add up to 1 happens after the release. Popular labels: one vote per user
-        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
+        and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories. *laplace*,
+        *gaussian*: one noisy sum of such points; up to 64 categories the Laplace noise adds up to
+        zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*, *ball*: a count of
+        close pairs (sensitivity 1, secret pairs); then a rough centre, private radii, and sums of
+        offsets inside a small ball (:class:`~quorate.core.bounds.trimmed.Trimmed`), each drawn from
+        one account. Making the shares add up to 1 happens after the release. Popular labels: one
+        vote per user (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
 
     Utility
     -------
@@ -133,8 +131,8 @@ class DiscreteDistribution(UserDistribution):
 
     Complexity
     ----------
-    Time :math:`O(N \log N)` for N records and one pass; the ways for people who are alike make six
-    passes over n rows of k shares, in blocks.
+    Time :math:`O(N \log N)` for N records and one pass; the algorithms for people who are alike
+    make six passes over n rows of k shares, in blocks.
 
     Parameters
     ----------
@@ -142,19 +140,20 @@ class DiscreteDistribution(UserDistribution):
     categories : sequence or "popular"
         Public labels: all numbers, or read as text. Records with any other label are dropped.
         ``"popular"`` finds the labels (text or whole numbers) that many people hold, for three
-        tenths of ``epsilon`` and half of ``delta``, which must be positive; all others are counted
-        together in ``other_``.
+        tenths of ``epsilon`` and half of ``delta``, which must be positive; all other labels
+        together have the share ``other_``.
     delta : float, default=0.0
     algorithm : str, default="auto"
-        ``"laplace"`` or ``"gaussian"`` noise on everybody's shares; ``"polytope"`` (pure) or
-        ``"ball"``: around a private centre, for people who are alike, leaving out and counting
-        those who are not.
+        ``"laplace"`` or ``"gaussian"``: noise on the mean of all shares. ``"polytope"`` (pure) or
+        ``"ball"``: a mean inside a small region around a private centre, for people who are alike;
+        people outside of it are left out and counted.
     alike : bool, default=False
-        Whether it is known that nobody's records are drawn from quite another distribution. It
-        makes ``"auto"`` search for a small ball from fewer users on.
+        Whether it is publicly known that all people have similar distributions. Then ``"auto"``
+        searches for a small ball with fewer users, too.
     records : int, "auto" or None, default=None
-        ``None`` counts every person once. A number M counts every record once, up to M of a person;
-        ``"auto"`` finds an M privately. The sum of the weights is paid for too.
+        ``None`` gives every person the same weight. A number M gives every record the same weight,
+        up to M records per person; ``"auto"`` finds M privately. The sum of the weights is then
+        released too.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 
@@ -219,7 +218,7 @@ class DiscreteDistribution(UserDistribution):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> DiscreteDistribution:
-        """Release the distribution of ``X``: one label a record, with ``users``, or a crowd.
+        """Release the distribution of ``X``: one label per record, with ``users``, or a crowd.
 
         Parameters
         ----------
@@ -357,7 +356,7 @@ class DiscreteDistribution(UserDistribution):
 
 def released_by(run: DiscreteRun, algorithm: str) -> ReleasedShares:
     """Return what the algorithm of this name releases."""
-    asked = "you asked for it."
+    asked = "it was requested."
     match algorithm:
         case "auto":
             return run.adapt()
@@ -366,9 +365,9 @@ def released_by(run: DiscreteRun, algorithm: str) -> ReleasedShares:
         case "gaussian":
             return run.gaussian(asked)
         case "polytope":
-            return run.polytope(None, asked)
+            return run.polytope(asked)
         case "ball":
-            return run.ball(None, asked)
+            return run.ball(asked)
     raise ParameterError(f"Expected a known algorithm, got {algorithm!r}.")
 
 

@@ -1,7 +1,7 @@
 """Columns of labels, whatever declares their types, and their places among public categories.
 
 A list and an array of objects declare no type: they are read cell by cell. Arrays and whatever
-speaks Arrow declare one. Shapes and types may be refused; what stands in a cell never is.
+speaks Arrow declare one. Errors depend on shapes and types, never on the value of a cell.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import described
+from quorate.data.columns import cells, kinds
+from quorate.data.columns.id_forms import arrow_columns
+from quorate.data.frames import floats, open_frame
+from quorate.data.tables import as_labels, column_names, without_rows
 from quorate.exceptions import SchemaError
-from quorate.users import cells, kinds
-from quorate.users.frames import floats, open_frame
-from quorate.users.id_forms import arrow_columns
-from quorate.users.tables import as_labels, column_names, without_rows
 
 __all__ = ["are_numbers", "check_columns", "label_columns", "label_places", "number_places"]
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def label_columns(X: Any) -> list[Any]:
-    """Return the columns of a table, or the one of a vector: NumPy's or Arrow's, no cell read.
+    """Return the columns of a table, or a vector as its only column; no cell is read.
 
     >>> label_columns([["a", 1], ["b", 2]])
     [array(['a', 'b'], dtype=object), array([1, 2], dtype=object)]
@@ -45,7 +45,7 @@ def label_columns(X: Any) -> list[Any]:
 
 
 def check_columns(X: Any, categories: Sequence[tuple[Any, ...]]) -> None:
-    """Refuse another number of columns, or a type that holds no categories; no cell is read.
+    """Refuse a wrong number of columns or an unsuitable type; no cell is read.
 
     >>> check_columns(np.array(["a", "b"]), [("a", "b")])
     """
@@ -60,7 +60,7 @@ def check_columns(X: Any, categories: Sequence[tuple[Any, ...]]) -> None:
 
 
 def are_numbers(labels: Sequence[Any]) -> bool:
-    """Tell whether all labels are numbers, so that a column of numbers can hold them.
+    """Return whether all labels are numbers, so that a column of numbers can hold them.
 
     >>> are_numbers([1, 2.5]), are_numbers(["1", 2])
     (True, False)

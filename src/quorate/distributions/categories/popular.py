@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.core.questions.ballots import Ballots
+from quorate.core.users.data import UserData
+from quorate.data.columns.keys import LabelWords
+from quorate.data.labels import Label, PrivateLabels, check_labelled
+from quorate.data.tables import without_rows
 from quorate.distributions.categories.label_columns import label_columns
 from quorate.exceptions import SchemaError
 from quorate.mechanisms.choices.stable_choice import StableHistogram
-from quorate.public_randomness import RandomState
-from quorate.users.data import UserData
-from quorate.users.keys import LabelWords
-from quorate.users.labels import Label, PrivateLabels, check_labelled
-from quorate.users.tables import without_rows
 
 __all__ = ["check_labels", "own_votes", "popular_labels", "private_labels"]
 
@@ -50,10 +50,10 @@ def private_labels(X: Any) -> PrivateLabels:
 
 
 def own_votes(codes: PrivateLabels, people: People, random_state: RandomState) -> Ballots:
-    """Return the label of one record of each person who holds any.
+    """Return the label of one record of each person who has a record.
 
     >>> codes = private_labels(["x", "y", "x"])
-    >>> from quorate.guarantees import Relation
+    >>> from quorate.core.guarantees import Relation
     >>> data = UserData.from_arrays(codes.numbers, users=[1, 1, 2])
     >>> own_votes(codes, People(data, Relation.REPLACE), 0)
     Ballots(one key a user)
@@ -85,17 +85,17 @@ def popular_labels(
     account: Account,
     random_state: RandomState,
 ) -> tuple[Label, ...]:
-    """Release the labels that many people hold, in the order of labels.
+    """Release the labels that many people have, in the order of labels.
 
-    Every person votes for the label of one record, drawn by a public seed, the person's own id and
-    labels, so nobody's vote depends on anybody else. What is released is a
+    Every person votes for the label of one of their records. The record is chosen by a public seed,
+    the person's id and labels, so a vote does not depend on other people. What is released is a
     :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts.
 
     Parameters
     ----------
     codes : PrivateLabels
     people : People
-        Whose only feature is ``codes.numbers``.
+        Its only feature is ``codes.numbers``.
     epsilon, delta : float
     account : Account
     random_state : int, generator or None

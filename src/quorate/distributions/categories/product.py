@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import described, float_down
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Ball, Bound, Interval
 from quorate.core.bounds.simplices import Simplices
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.core.questions.shares import ShareSet, share_totals
+from quorate.core.users.crowd import Crowd
+from quorate.core.users.data import UserData
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.discrete import as_categories
 from quorate.distributions.categories.label_columns import (
@@ -34,19 +38,15 @@ from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import CategoryCodes, ShareRows
 from quorate.estimators import Route
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.grid import Ball, Bound, Interval
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum, choose_grid
-from quorate.public_randomness import RandomState, public_generator
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
 
 __all__ = ["ProductDistribution"]
 
-_BETA = 0.05
+_BETA = 0.05  # public: 95 % is the convention of stated errors
 _MAX_STEPS = 2**30
 _COUNT_SHARE = Fraction(3, 100)
 # From this many users times epsilon times columns on a private radius pays.
@@ -71,12 +71,12 @@ class ProductDistribution(UserDistribution):
         released: ``pmfs_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : By *laplace* or *gaussian* a user is a point of d simplices in whole steps
-        (:func:`~quorate.core.questions.shares.share_totals`), so one user moves all totals
-        together by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. They get
-        discrete Laplace or discrete Gaussian noise. *mean*: a user's shares of all columns are one
-        row (:class:`~quorate.distributions.shares.ShareRows`), and the mean of these rows is
-        that of :class:`~quorate.means.user_mean.UserMean`, with a private radius. *cover*: for each
-        of d columns one choice of ``epsilon`` / d among finitely many distributions
+        (:func:`~quorate.core.questions.shares.share_totals`), so one user moves all totals together
+        by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. Discrete Laplace or
+        discrete Gaussian noise is added to the sums. *mean*: a user's shares of all columns are one
+        row (:class:`~quorate.distributions.shares.ShareRows`), and the mean of these rows is that
+        of :class:`~quorate.means.user_mean.UserMean`, with a private radius. *cover*: for each of d
+        columns one choice of ``epsilon`` / d among finitely many distributions
         (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which a user's term
         is clipped; d pure choices cost ``epsilon`` together. Which distributions there are follows
         from ``categories`` and ``error``.
@@ -86,18 +86,19 @@ class ProductDistribution(UserDistribution):
     ``error_.bound`` holds the sum of the total variation distances of all columns with probability
     95 %, which bounds that of the products: about :math:`d k/(n\varepsilon)` for each of d columns
     of k categories with Laplace noise, about :math:`\sqrt d k/(n\mu)` with Gaussian noise. With a
-    private radius r the noise is r times smaller for people who are alike, and the bound is that of
-    the mean in the L2 norm, times half the root of the number of all categories. *cover* states
-    nothing (a bound of 1): for people who are alike and hold m records each it is off by at most
-    ``error`` from :math:`\tilde O(k d/\varepsilon + k d^2/(\alpha\varepsilon\sqrt m) +
-    k d^2/(\alpha^2 m))` people on, with :math:`\alpha` = ``error`` (Theorem 41 of [1]_ for each
-    column). One choice among all products, as in Theorem 44, would save a factor d of the last two
-    terms, but there are too many products to compare.
+    private radius r < 1 the noise is smaller by the factor r, for people who are alike; the bound
+    is then that of the mean in the L2 norm, times half the square root of the number of all
+    categories. *cover* states nothing (a bound of 1): for people who are alike and hold m records
+    each it is off by at most ``error`` from :math:`\tilde O(k d/\varepsilon + k
+    d^2/(\alpha\varepsilon\sqrt m) + k d^2/(\alpha^2 m))` people on, with :math:`\alpha` = ``error``
+    (Theorem 41 of [1]_ for each column). A single choice among all products, as in Theorem 44,
+    would reduce the last two terms by a factor d, but there are too many products to compare.
 
     Complexity
     ----------
-    One pass; time :math:`O(d N \log N)` for N records. A private radius takes a few more. *cover*:
-    :math:`O(2^k(n s + C))` a column of n people, for s = 2.5 k d / ``error`` steps and C members.
+    One pass; time :math:`O(d N \log N)` for N records. With a private radius there are a few more
+    passes. *cover*: :math:`O(2^k(n s + C))` a column of n people, for s = 2.5 k d / ``error`` steps
+    and C members.
 
     Parameters
     ----------
@@ -108,9 +109,9 @@ class ProductDistribution(UserDistribution):
     algorithm : {"auto", "laplace", "gaussian", "mean", "cover"}, default="auto"
         ``"mean"`` searches for a private radius around people who are alike; it needs ``delta`` > 0
         and ``Relation.REPLACE``. ``"auto"`` uses it if users x columns x epsilon is at least
-        10,000, and otherwise the smaller of the two noises. ``"cover"`` chooses each column from a
-        cover of all distributions: purely private, for few people with many records and at most 12
-        categories a column.
+        10,000, and otherwise whichever of Laplace and Gaussian noise is smaller. ``"cover"``
+        chooses each column from a cover of all distributions: purely private, for few people with
+        many records and at most 12 categories a column.
     error : float, default=0.5
         The sum of the total variations that ``"cover"`` is made for: in each of d columns some
         member lies within a tenth of ``error`` / d of any distribution.
@@ -243,7 +244,7 @@ class ProductDistribution(UserDistribution):
             cover.probabilities(index) for cover, index in zip(covers, chosen, strict=True)
         )
         members = ", ".join(str(cover.size) for cover in covers)
-        return pmfs, [1.0], Route(name="cover", reason=f"you asked for it; of {members} members.")
+        return pmfs, [1.0], Route(name="cover", reason=f"it was requested; of {members} members.")
 
     def _release(
         self, people: People, account: Account, sizes: tuple[int, ...]
@@ -293,7 +294,7 @@ class ProductDistribution(UserDistribution):
     def _radius_pays(self, columns: int, categories: int) -> str | None:
         """Return why a private radius is tried, from public numbers; None if it is not."""
         if self.algorithm == "mean":
-            return "you asked for it."
+            return "it was requested."
         enough = columns * float(self.epsilon) >= _RADIUS_USERS and categories <= _MAX_ROW
         if self.algorithm == "auto" and self._radius_is_possible and enough:
             return "a private radius pays."
@@ -319,7 +320,7 @@ class ProductDistribution(UserDistribution):
     def _way(self, account: Account, columns: int) -> tuple[bool, Route]:
         """Compare the mean sizes of the two kinds of noise, from public numbers."""
         if self.algorithm != "auto":
-            route = Route(name=self.algorithm, reason="you asked for it.")
+            route = Route(name=self.algorithm, reason="it was requested.")
             return self.algorithm == "gaussian", route
         laplace = 2.0 * columns / float(account.left)
         square = float(account.square_left)

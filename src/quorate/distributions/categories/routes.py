@@ -1,4 +1,4 @@
-"""The ways to a distribution over categories, each paid from one account."""
+"""The algorithms for a distribution over categories, each paid from one account."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
-from quorate.accounting.secret_pairs import secret_pairs
+from quorate.core.account.account import Account
+from quorate.core.account.secret_pairs import secret_pairs
+from quorate.core.bounds.grid import Bound, Grid, Interval
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.bounds.trimmed import FEW, Trimmed
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
-from quorate.core.questions.covers import users_in_the_way
 from quorate.core.questions.shares import Coder, ShareSet, share_totals
 from quorate.core.sealed import Sealed, SealedRows
-from quorate.distributions.categories.rule import (
-    BALL_SHARES,
+from quorate.distributions.categories.expected_errors import (
+    CELLS,
+    CLOSE,
+    DIAMETER,
+    INSIDE,
+    RATIO,
     UNLIKE,
+    ExpectedErrors,
     Likeness,
-    decide_shares,
-    polytope_shares,
-    widening,
+    stretch,
 )
 from quorate.distributions.categories.trimmed_mean import NOTICED, TrimmedMean
-from quorate.distributions.categories.trimming import (
-    Apart,
-    Distances,
-    OwnShares,
-    TrimmedRows,
-)
+from quorate.distributions.categories.trimming import Apart, Distances, OwnShares, TrimmedRows
 from quorate.distributions.projection import (
     balanced_bound,
     gaussian_bound,
@@ -42,34 +42,20 @@ from quorate.distributions.projection import (
 from quorate.distributions.released import DistributionError, ReleasedShares
 from quorate.distributions.shares import Weights
 from quorate.estimators import Route
-from quorate.grid import Bound, Grid, Interval
-from quorate.guarantees import Relation
 from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
-from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed
-from quorate.simplex import Simplex
+from quorate.mechanisms.sums import GaussianSum, choose_grid
 
 __all__ = ["DiscreteRun"]
 
-_BETA = 0.05
+_BETA = 0.05  # public: 95 % is the convention of stated errors
 # Integer shares times the records of one user stay below 2^63.
 _MAX_STEPS = 2**30
 _COUNT_SHARE = Fraction(3, 100)
 # More pairs than this make no visible difference to the share of close ones.
 _MAX_PAIRS = 2**12
-# Radii of the polytope, as parts of the largest: any; and, where all pairs told how alike people
-# are, finer ones up to so many times what they told, for a radius that holds so many.
-_CELLS = 2.0 ** (np.arange(-7.0, 1.0) / 2.0)
-_FINE_CELLS = 2.0 ** (np.arange(-5.0, 1.0) / 4.0)
-_FINE_REACH, _FINE_INSIDE = 1.3, 0.78
-_RADII = 16
-# A search looks for a radius that holds this share, or less where its noise is larger.
-_INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
-_FEW_OUTSIDE = 0.97
-# Two users whose L1 distance is above so many typical distances from a centre are far apart.
-_ALL_PAIRS = 2.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +66,13 @@ class DiscreteRun:
     ----------
     people : People
     coder : Coder
-        From records to numbers of categories.
+        Maps records to category numbers.
     categories : int
     account : Account
     cap : int, default=1
         Records up to which a user's weight grows; 1 counts everybody once.
     alike : bool, default=False
-        Whether the caller knows that nobody is unlike the others.
+        Whether it is publicly known that all users are alike.
     """
 
     people: People
@@ -111,24 +97,26 @@ class DiscreteRun:
         """Whether Laplace noise on shares is to add up to zero, which pays for few of them."""
         return self.relation is Relation.REPLACE and self.categories <= FEW
 
-    def adapt(self) -> ReleasedShares:
-        """Ask whether users are alike, if that may pay, and take the best way."""
-        question = decide_shares(
+    @property
+    def _errors(self) -> ExpectedErrors:
+        """Expected errors of all ways with what is left of the budget."""
+        return ExpectedErrors(
             users=self._users,
             categories=self.categories,
             epsilon=float(self.account.left),
             mu=math.sqrt(self.account.square_left),
-            relation=self.relation,
-            weighted=self.cap > 1,
-            alike=self.alike,
+        )
+
+    def adapt(self) -> ReleasedShares:
+        """Ask whether users are alike, if that is worth its price, and use the best algorithm."""
+        question = self._errors.decide(
+            relation=self.relation, weighted=self.cap > 1, alike=self.alike
         )
         if isinstance(question, Route):
             return self.laplace(question.reason)
-        asked = self._left_of_cover if question.everybody else self._close_pairs
-        if asked(question) < question.close:
+        if self._close_pairs(question) < CLOSE:
             return self.laplace(UNLIKE.reason)
-        way = self.ball if question.norm == 2 else self.polytope
-        return way(question, question.route.reason)
+        return self._shrink(question.norm, question.spread, question.route)
 
     def laplace(self, reason: str) -> ReleasedShares:
         """Add Laplace noise to everybody's shares."""
@@ -138,54 +126,36 @@ class DiscreteRun:
         """Add Gaussian noise to everybody's shares."""
         return self._whole(None, self.account.square_left, Route(name="gaussian", reason=reason))
 
-    def ball(self, question: Likeness | None, reason: str) -> ReleasedShares:
-        """Close in on the users in the L2 norm; leave those far away out, or count them in."""
-        squares = [Fraction(share) * self.account.square_left for share in BALL_SHARES]
-        centre, noise, _ = self._rough_centre(None, squares[0])
-        error = noise * math.sqrt(max(1, int(np.count_nonzero(centre))))
-        spread = 0.25 if question is None else question.spread
-        top = min(math.sqrt(2.0), 1.2 * widening(self.categories) * math.hypot(spread, error))
-        radius = self._find_radius(centre, top, ratio=2.0**0.25, square=squares[1])
-        middle = self._trimmed_mean(centre, radius, square=squares[2])
-        closer, _ = nearest_distribution(middle.inside())
-        radius = self._find_radius(closer, radius, ratio=2.0**0.125, square=squares[3])
-        final = self._trimmed_mean(closer, radius, square=self.account.square_left)
-        return self._of_trimmed(final, Route(name="ball", reason=reason))
+    def ball(self, reason: str) -> ReleasedShares:
+        """Shrink an L2 ball around the users; leave out users far away, or include their mean."""
+        return self._shrink(2, self._errors.widest(2), Route(name="ball", reason=reason))
 
-    def polytope(self, question: Likeness | None, reason: str) -> ReleasedShares:
-        """Close in on the users in the L1 norm, in two steps, under pure privacy."""
-        answered = question is not None and question.everybody
-        shares = polytope_shares(
-            users=self._users,
-            categories=self.categories,
-            epsilon=float(self.account.left),
-            answered=answered,
-        )
-        first, second = (Fraction(share) * self.account.left for share in shares)
-        centre, noise, _ = self._rough_centre(first, None)
-        error = noise * max(1, int(np.count_nonzero(centre)))
-        if question is not None and answered:
-            cells = _FINE_REACH * math.hypot(question.spread, error) * _FINE_CELLS
-            inside = _FINE_INSIDE
-        else:
-            cells = 2.0 * math.hypot(0.5, error) * _CELLS
-            inside = 1.0 - 8.0 / (self._users * float(second))
-            inside = min(_FEW_OUTSIDE, max(_LEAST_INSIDE, inside))
-        cells = np.minimum(cells, 2.0)
-        last = cells.size - 1
-        distances = self._distances(centre, norm=1)
-        place = PrivateQuantile(
-            domain=(0, last),
-            quantile=Fraction(round(100 * inside), 100),
-            epsilon=float_down(second),
-            relation=self.relation,
-        ).release(distances.map(_Cells(cells)), account=self.account)
-        radius = float(cells[place])
-        # Those at the far end are left out, which bends the mean unless they are few.
-        wider = min(1.0, (_FEW_OUTSIDE - inside) / 0.1) * (0.1 + 0.5 / math.sqrt(self.categories))
-        radius = min(2.0, radius * (1.0 + wider))
-        final = self._trimmed_mean(centre, radius, epsilon=self.account.left)
-        return self._of_trimmed(final, Route(name="polytope", reason=reason))
+    def polytope(self, reason: str) -> ReleasedShares:
+        """Shrink an L1 ball around the users, under pure privacy."""
+        return self._shrink(1, self._errors.widest(1), Route(name="polytope", reason=reason))
+
+    def _shrink(self, norm: int, spread: float, route: Route) -> ReleasedShares:
+        """Release a rough centre, a radius that holds nearly everybody, and the mean inside.
+
+        Where the expected error says so, the mean is a better centre for a second round.
+        """
+        errors = self._errors
+        _, shares = errors.ball(norm, errors.typical(spread))
+        searches = len(shares) * Fraction(errors.searching)
+        whole = self.account.left - searches if norm == 1 else self.account.square_left
+        first, *middle = (Fraction(share) * whole for share in shares)
+        centre, noise, _ = self._rough_centre(*_of_norm(norm, first))
+        kept = max(1, int(np.count_nonzero(centre)))
+        error = noise * (kept if norm == 1 else math.sqrt(kept))
+        far = stretch(norm, self.categories, errors.nearly_all)
+        top = min(DIAMETER[norm], far * math.hypot(spread, error))
+        radius = self._find_radius(centre, top, norm, errors)
+        for part in middle:
+            mean = self._trimmed_mean(centre, radius, norm, part)
+            centre, _ = nearest_distribution(mean.inside())
+            radius = self._find_radius(centre, radius, norm, errors)
+        rest = self.account.left if norm == 1 else self.account.square_left
+        return self._of_trimmed(self._trimmed_mean(centre, radius, norm, rest), route)
 
     # Everybody's shares, with noise for the whole simplex.
 
@@ -294,52 +264,36 @@ class DiscreteRun:
             made=Apart(question.norm),
             at_once=max(1, 2**22 // self.categories),
         )
-        # Two users at one distance from a common centre are the root of 2 times as far apart, and
-        # in few dimensions distances vary.
-        reach = math.sqrt(2.0) * question.spread * (1.0 + 0.5 / math.sqrt(self.categories))
-        return self._answer(question, apart.counts([reach])) / max(1, pairs)
-
-    def _left_of_cover(self, question: Likeness) -> float:
-        """Release which share of the users is left when those who are far from others have gone."""
-        rows = self.people.each(OwnShares(self.coder, self.categories))
-        count = users_in_the_way(rows, _ALL_PAIRS * question.spread)
-        return 1.0 - 2.0 * self._answer(question, count) / self._users
-
-    def _answer(self, question: Likeness, count: Sealed) -> float:
-        """Release a number that one user changes by at most 1, for the price of the question."""
-        epsilon = float_down(Fraction(question.share) * self.account.left)
-        counter = NoisyCount(epsilon=epsilon, relation=self.relation)
-        return counter.release(count, account=self.account)
+        counter = NoisyCount(epsilon=question.epsilon, relation=self.relation)
+        close = apart.counts([question.reach])
+        return counter.release(close, account=self.account) / max(1, pairs)
 
     def _distances(self, centre: NDArray[np.float64], *, norm: int) -> SealedRows:
         return self.people.each(Distances(self.coder, tuple(centre.tolist()), norm))
 
     def _find_radius(
-        self, centre: NDArray[np.float64], top: float, *, ratio: float, square: Fraction
+        self, centre: NDArray[np.float64], top: float, norm: int, errors: ExpectedErrors
     ) -> float:
-        """Release a radius that holds nearly everybody, among eight."""
-        radii = top * ratio ** np.arange(1.0 - _RADII, 1.0)
-        multiplier = self.account.multiplier(square / looks_needed(_RADII))
-        inside = 1.0 - _CERTAINTY * multiplier / self._users
-        inside = min(_INSIDE, max(_LEAST_INSIDE, inside))
-        place = NoisySearch(
-            thresholds=radii,
-            target=inside * self._users,
-            noise_multiplier=multiplier,
+        """Release a radius up to about ``top`` that holds nearly everybody.
+
+        The median is found, and the law of distances tells how far nearly all users are.
+        """
+        cells = top * RATIO ** np.arange(1.0 - CELLS, 1.0)
+        place = PrivateQuantile(
+            domain=(0, CELLS - 1),
+            quantile=Fraction(INSIDE),
+            epsilon=errors.searching,
             relation=self.relation,
-        ).release(self._distances(centre, norm=2), account=self.account)
-        wider = 1.05 + (0.6 if inside > 0.85 else 1.0) / math.sqrt(self.categories)
-        return min(math.sqrt(2.0), float(radii[place]) * wider)
+        ).release(self._distances(centre, norm=norm).map(_Cells(cells)), account=self.account)
+        far, seen = (stretch(norm, self.categories, share) for share in (errors.nearly_all, INSIDE))
+        return min(DIAMETER[norm], float(cells[place]) * far / seen)
 
     def _trimmed_mean(
-        self,
-        centre: NDArray[np.float64],
-        radius: float,
-        *,
-        epsilon: Fraction | None = None,
-        square: Fraction | None = None,
+        self, centre: NDArray[np.float64], radius: float, norm: int, part: Fraction
     ) -> TrimmedMean:
-        bound = Trimmed(radius, centre, norm=1 if square is None else 2)
+        """Release the sums of those inside and outside for this part of the budget."""
+        epsilon, square = _of_norm(norm, part)
+        bound = Trimmed(radius, centre, norm=norm)
         mechanism = self._mechanism(bound, epsilon, square)
         totals = self.people.total(TrimmedRows(self.coder, bound), mechanism.grid)
         sums = mechanism.release(totals, count=0, account=self.account)
@@ -384,6 +338,11 @@ class DiscreteRun:
         bound += 0.5 * reach * 2.0 * NOTICED * final.vote_noise / final.present
         left_out = 0.0 if final.noticed else final.left_out(0.4 * _BETA)
         return _released(mean, bound, left_out, route)
+
+
+def _of_norm(norm: int, part: Fraction) -> tuple[Fraction | None, Fraction | None]:
+    """Return a part of the budget as epsilon, for Laplace noise, or as mu squared."""
+    return (part, None) if norm == 1 else (None, part)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The mean of shares around a centre, read off what was released about those inside and outside."""
+"""The mean of shares around a centre, from numbers released about users inside and outside."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["NOTICED", "TrimmedMean"]
 # People outside are seen where their pull has this chance or less in noise alone.
 _SURPRISE = 0.004
 NOTICED = 3.0
-"""Votes of up to so many sizes of the noise are ignored: noise alone might explain them."""
-# In L1 people outside are also seen by their number, beyond this share of all and so many standard
-# deviations: more than that are outside where people are not alike, wherever they pull.
+"""Votes of up to this many sizes of the noise are ignored: noise alone might explain them."""
+# In L1 people outside are also seen by their number, beyond this share of all and this many
+# standard deviations: more than that are outside where people are not alike, wherever they pull.
 _EXPECTED, _DEVIATIONS = 0.05, 3.0
 
 
@@ -26,7 +26,7 @@ _EXPECTED, _DEVIATIONS = 0.05, 3.0
 class TrimmedMean:
     """What was released about the users inside a ball, and about the others.
 
-    All of it is made of released numbers.
+    All of these are released numbers.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class TrimmedMean:
     outside : array of shape (k,)
         Noisy sum of the shares of those outside.
     votes : pair of floats
-        Noisy numbers of those outside (in the L2 norm only), and of those who are not there.
+        Noisy numbers of users outside (in the L2 norm only), and of absent users.
     noise : float
         Size of the noise of ``offsets``.
     whole : float
@@ -68,19 +68,19 @@ class TrimmedMean:
 
     @property
     def present(self) -> float:
-        """How many users are there; so few absent ones that noise might explain them are none."""
+        """Number of users with records: all users, if noise alone explains the others."""
         absent = self.votes[1]
         gone = absent if absent > NOTICED * self.vote_noise else 0.0
         return max(self.users - gone, 0.1 * self.users, 1.0)
 
     @property
     def pull(self) -> NDArray[np.float64]:
-        """What those outside would add if they were counted: shares less the centre's."""
+        """What the users outside would add to the mean: their shares minus those of the centre."""
         return np.asarray(self.outside - self.outside.sum() * self.centre)
 
     @cached_property
     def noticed(self) -> bool:
-        """Whether those outside pull somewhere, or are many, by more than noise explains."""
+        """Whether the users outside are more, or further to one side, than noise alone explains."""
         many, shares = self.centre.size, self.centre
         deviation = self.outer_noise * math.sqrt(2.0 * many)
         limit = _EXPECTED * self.users + _DEVIATIONS * deviation
@@ -101,7 +101,7 @@ class TrimmedMean:
         return np.asarray(self.centre + self.offsets / max(1.0, self.present - gone))
 
     def mean(self) -> NDArray[np.float64]:
-        """Return the mean of all, or of those inside if nobody else is seen."""
+        """Return the mean of all users, or of those inside if the others may be noise only."""
         pull = self.pull if self.noticed else 0.0
         return np.asarray(self.centre + (self.offsets + pull) / self.present)
 

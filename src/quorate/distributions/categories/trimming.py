@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from quorate.core.bounds.trimmed import Trimmed, row_lengths
 from quorate.core.questions.shares import Coder
+from quorate.core.users.data import UserData
 from quorate.distributions.shares import dense_shares
-from quorate.users.data import UserData
 
 __all__ = ["Apart", "Distances", "OwnShares", "TrimmedRows"]
 
 
 @dataclass(frozen=True)
 class TrimmedRows:
-    """The rows of which :class:`~quorate.core.bounds.trimmed.Trimmed` makes offsets and votes.
+    """The rows from which :class:`~quorate.core.bounds.trimmed.Trimmed` computes offsets and votes.
 
     >>> from quorate.distributions.shares import CategoryCodes
     >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
@@ -54,7 +54,7 @@ class Distances:
     norm: int
 
     def __call__(self, part: UserData) -> NDArray[np.float64]:
-        """Return one distance a user."""
+        """Return one distance per user."""
         centre = np.array(self.centre)
         found = np.empty(part.n_users)
         for rows, shares, absent in dense_shares(part, self.coder, centre.size):
@@ -77,7 +77,7 @@ class OwnShares:
     categories: int
 
     def __call__(self, part: UserData) -> NDArray[np.float64]:
-        """Return one row a user."""
+        """Return one row per user."""
         rows = np.zeros((part.n_users, self.categories))
         for place, shares, _ in dense_shares(part, self.coder, self.categories):
             rows[place] = shares

@@ -1,4 +1,4 @@
-"""What one user says in a duel between two densities, and how far that moves it."""
+"""One user's term in a comparison (*duel*) of two densities, and its sensitivity."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.guarantees import Relation
 from quorate.core.moves import Limit
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 
 __all__ = ["WEIGHT_UNIT", "Clip", "Votes"]
 
@@ -33,12 +33,12 @@ class Clip:
     tau : float
         A user's term is clipped to [-tau, tau].
     own_scale : bool, default=True
-        Whether the term is first divided by the square root of how many records the user holds,
-        which is the size that chance gives it; then tau around 1/2 fits everybody, and no public
-        number of records is needed. ``False`` clips the bare count, as published.
+        Whether the term is first divided by the square root of the user's number of records, which
+        is its standard deviation by chance; then a tau of about 1/2 suits everybody, and no public
+        number of records is needed. ``False`` clips the count itself, as published.
     records : int or None, default=None
-        The largest number of records a user may count; more are cut off. Helps where it is
-        smaller than what tau allows.
+        The largest number of records that count per user; further records are ignored. It helps if
+        it is smaller than the clip tau.
 
     Examples
     --------
@@ -63,18 +63,18 @@ class Clip:
 
     @classmethod
     def published(cls, m: int, *, alpha: float) -> Clip:
-        r"""Return the order of Theorem 37, :math:`\alpha m + \sqrt{m \ln(1/\alpha)}`."""
+        r"""Return the order of Theorem 37's clip: :math:`\alpha m + \sqrt{m \ln(1/\alpha)}`."""
         _validate.positive_integer(m=m)
         _validate.probability(alpha=alpha)
         return cls(alpha * m + math.sqrt(m * math.log(1 / alpha)), own_scale=False)
 
     @classmethod
     def none(cls, m: int) -> Clip:
-        """Return what group privacy does: keep all of at most m records and pay for them."""
+        """Return the clip of group privacy: all of at most m records count."""
         return cls(float(m), own_scale=False, records=m)
 
     def weights(self, held: Integers) -> Integers:
-        """Return what each user's term is multiplied with; an integer of the user's own count."""
+        """Return the integer weight of each user's term, by that user's number of records."""
         if not self.own_scale:
             return np.ones(held.shape, dtype=np.int64)
         scaled = np.rint(WEIGHT_UNIT / np.sqrt(np.maximum(held, 1)))
@@ -105,8 +105,8 @@ class Clip:
     def limits(self, unit: int, promised: Integers) -> tuple[Limit, Limit]:
         """Return the smallest and the largest term, of all duels or of each.
 
-        ``promised`` is the mass of each duel's set: of at most m records no more are missing to it
-        than it promises, and no more are too many than it promises others.
+        ``promised`` is the mass of each duel's set, from which the smallest and the largest
+        difference for m records follow.
 
         >>> Clip.none(2).limits(4, np.array([1, 3]))
         (array([-6, -2]), array([2, 6]))
@@ -127,14 +127,14 @@ class Clip:
 
 @dataclass(frozen=True)
 class Votes:
-    r"""One vote per user in every duel: for the member under which the user's records are likelier.
+    r"""One vote per user and duel: for the member that makes the user's records likelier.
 
     Each member P is mixed with the mean Q of the family, :math:`(1-\gamma)P + \gamma Q`, so that no
-    single record decides against a member. A vote is 1, 0 or -1 whatever the records are: it moves
-    a duel by at most 2 if the user is replaced, by 1 if one is added, and nothing is clipped. With
-    tens of records a user it wastes less than a clipped Scheffe count, and it chooses about as well
-    as likelihood does without privacy. A truth that is in no member's neighbourhood, or users with
-    a handful of records, are safer with :class:`Clip`, for which the theorem holds.
+    single record decides against a member. A vote is 1, 0 or -1 whatever the records are. So it
+    moves a duel by at most 2 if the user is replaced and by 1 if one is added, without clipping.
+    With tens of records per user it is more accurate than a clipped Scheffe count, and about as
+    accurate as maximum likelihood without privacy. If the true distribution may be far from every
+    member, or users have only a few records, use :class:`Clip`, for which the theorem holds.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ class Votes:
     def marks(self, heights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log likelihood ratios of all members to the best one, in whole steps.
 
-        ``heights`` are log densities, a column a member. Every row is worked out by itself, and one
-        in which there is no number, or no density at all, is the same for all members.
+        ``heights`` are log densities, a column per member. Every row is computed by itself; a row
+        without any number or density counts the same for all members.
 
         >>> Votes().marks(np.log([[0.5, 0.5], [0.9, 0.3]])).round(-4)
         array([[      0.,       0.],

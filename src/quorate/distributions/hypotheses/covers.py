@@ -32,6 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.core.public_randomness import RandomState, public_generator
+from quorate.core.users.data import UserData
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.distributions.hypotheses.families import (
     MAX_MEMBERS,
@@ -44,8 +46,6 @@ from quorate.distributions.hypotheses.families import (
     largest_remainders,
 )
 from quorate.exceptions import ParameterError
-from quorate.public_randomness import RandomState, public_generator
-from quorate.users.data import UserData
 
 __all__ = [
     "MAX_POINTS",
@@ -60,10 +60,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MAX_POINTS = 2_000_000
+MAX_POINTS = 2_000_000  # machine: time and memory
 """A larger cover is refused."""
 
-MAX_CATEGORIES = 12
+MAX_CATEGORIES = 12  # machine: time and memory
 """A user's records are counted in all sets of categories, of which there are 2^k."""
 
 
@@ -82,7 +82,7 @@ class SimplexGrid(Family):
         At most 12.
     steps : int
     points : sequence of numbers, optional
-        What the records are compared with; 0, 1, 2, ... by default. Other records do not count.
+        The values that records may have; 0, 1, 2, ... by default. Other records do not count.
     column : int, default=0
         The feature that is looked at.
 
@@ -158,7 +158,7 @@ class SimplexGrid(Family):
         return [[z for z in range(self.categories) if members >> z & 1] for members in numbers]
 
     def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
-        """Yield what users say about one set W after the other."""
+        """Yield the users' terms for one set W after the other."""
         promised = np.arange(self.steps + 1)
         for some in in_blocks(users):
             counts = capped(counts_at(some, self._values, self.column), clip.records)
@@ -176,7 +176,7 @@ class SimplexGrid(Family):
             yield np.where((parts > 0).all(axis=1), duel, -1)
 
     def nearest(self, pmf: ArrayLike) -> int:
-        """Return the member that largest remainders give; within categories / (4 steps)."""
+        """Return the nearest member by largest remainders; within categories / (4 steps)."""
         rounded = largest_remainders(np.asarray(pmf, dtype=np.float64)[None, :], self.steps)[0]
         index, left = 0, self.steps
         for z, mass in enumerate(rounded[:-1]):
@@ -206,7 +206,7 @@ class SimplexGrid(Family):
 
 
 def simplex_steps(k: int, alpha: float, *, constants: str = "calibrated") -> int:
-    """Return how fine the masses of a cover of radius alpha / 10 are.
+    """Return how many steps the masses of a cover of radius alpha / 10 need.
 
     >>> simplex_steps(4, 0.5), simplex_steps(4, 0.5, constants="published")
     (20, 80)
@@ -243,9 +243,9 @@ def product_cover(
     """Return a cover for each coordinate of a product distribution, one coordinate a feature.
 
     ``sizes`` are the numbers of points of the coordinates. Total variation adds up over
-    coordinates, so each radius is alpha / (10 d). The cover of the theorem is their product, of
-    which nobody can compare all members; choosing coordinate by coordinate with epsilon / d each is
-    what can be done. For Theorem 44 of paper F.
+    coordinates, so each radius is alpha / (10 d). The theorem uses their product, which has too
+    many members to compare; instead each coordinate is chosen with epsilon / d. For Theorem 44 of
+    paper F.
 
     >>> [(cover.column, cover.steps) for cover in product_cover([2, 2, 3], 0.5)]
     [(0, 30), (1, 30), (2, 45)]
@@ -261,8 +261,8 @@ def product_cover(
 def gaussian_mean_cover(radius: float, d: int, alpha: float) -> GaussianFamily:
     r"""Return normal distributions of scale 1 whose means cover a ball, within alpha / 10.
 
-    Total variation is :math:`2\Phi(|\mu-\mu'|/2) - 1 \le 0.4|\mu-\mu'|`, so means may be
-    :math:`\alpha/4` off: a grid of step :math:`\alpha/(2\sqrt d)`. For Theorem 45 of paper F.
+    Total variation is :math:`2\Phi(|\mu-\mu'|/2) - 1 \le 0.4|\mu-\mu'|`, so means may be off by
+    :math:`\alpha/4`: a grid of step :math:`\alpha/(2\sqrt d)`. For Theorem 45 of paper F.
 
     >>> gaussian_mean_cover(2.0, 1, 0.2).size
     41

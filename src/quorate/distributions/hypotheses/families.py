@@ -1,13 +1,13 @@
 r"""Finite families of densities, and the duels that users' records decide between them (F7).
 
-For two members P and P' the Scheffe set is :math:`W = \{z : P(z) > P'(z)\}`. A user with m records,
-c of them in W, says by :math:`m P(W) - c` how much less often than P promises they fall where P
-claims to be better. This number is clipped for each user, and added up. P is as bad as its worst
-duel: a member near the truth loses none by much (Ghazi et al., Theorem 37 and 41 [1]_).
+For two members P and P' the Scheffe set is :math:`W = \{z : P(z) > P'(z)\}`. For a user with m
+records, c of them in W, :math:`m P(W) - c` is how much less often than P predicts the records fall
+into the set where P is larger. This number is clipped for each user, and added up. P is as bad as
+its worst duel: a member near the truth loses none by much (Ghazi et al., Theorem 37 and 41 [1]_).
 
 All numbers are integers: masses are rounded to a public grid, so a user's term is a function of
 that user's records to the last bit, and a matrix product of integers below 2^53 is exact in any
-order. Terms are cut and added up by the core: :class:`DuelTable` is the question.
+order. Terms are clipped and added up by the core: :class:`DuelTable` is the question.
 
 References
 ----------
@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate.core.moves import Limit
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.core.sealed import Sealed
+from quorate.core.users.data import UserData
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.exceptions import ParameterError
-from quorate.public_randomness import RandomState, public_generator
-from quorate.users.data import UserData
 
 __all__ = [
     "MAX_MEMBERS",
@@ -47,7 +47,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-# Which row of the table, or all of it, and one row a user of what is said there.
+# Which row of the table, or all of it, and one row per user of what is said there.
 Said = tuple[int | EllipsisType, NDArray[Any]]
 
 MAX_MEMBERS = 4096
@@ -69,7 +69,7 @@ _CELLS_AT_ONCE = 2**21
 class Family(ABC):
     """A finite family of densities.
 
-    What users say in duels between members stands in a table of a public shape. The core cuts each
+    The users' terms in duels between members form a table of a public shape. The core cuts each
     user's number to the limits of a clip and adds them up; a member is as bad as its worst duel.
     """
 
@@ -91,7 +91,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """The shape of the table of duels; a family refuses here to have too many."""
+        """The shape of the table of duels; a family with too many members is refused here."""
 
     @property
     @abstractmethod
@@ -100,11 +100,11 @@ class Family(ABC):
 
     @abstractmethod
     def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
-        """Yield what users say: a row of the table, or all of it, and their terms, unclipped."""
+        """Yield rows of the table (or all of it) with the users' terms, unclipped."""
 
     @abstractmethod
     def duels(self) -> Iterator[Integers]:
-        """Yield one duel of each member, by its place in the table, or -1, until all were named."""
+        """Yield all duels, one of each member at a time: its place in the table, or -1."""
 
     @abstractmethod
     def log_density(self, X: ArrayLike, index: int) -> Floats:
@@ -117,10 +117,10 @@ class Family(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DuelTable:
-    """What users say in the duels of a family: a judgement for ``people.scores``.
+    """The users' terms in the duels of a family, as an argument of ``people.scores``.
 
     >>> from quorate.core.people import People
-    >>> from quorate.guarantees import Relation
+    >>> from quorate.core.guarantees import Relation
     >>> people = People(UserData.from_arrays([[0.0]], users=[7]), Relation.REPLACE)
     >>> table = DuelTable(DiscreteFamily([[0.1, 0.9], [0.9, 0.1]]), Clip(0.5))
     >>> table.worst(people.scores(table))
@@ -191,7 +191,7 @@ class PairwiseFamily(Family):
         """Return how likely each user's records are under each member: integers below 2**53."""
 
     def duels(self) -> Iterator[Integers]:
-        """Yield one opponent of each member after the other; nobody is the own opponent."""
+        """Yield the opponents of each member one after the other; no member is its own opponent."""
         members = np.arange(self.size)
         for step in range(1, self.size):
             yield members * self.size + (members + step) % self.size
@@ -206,7 +206,7 @@ class DiscreteFamily(PairwiseFamily):
     pmf : array of shape (members, points)
         Masses of at least zero; each row is divided by its sum and rounded to multiples of 2^-20.
     points : sequence of numbers, optional
-        What the records are compared with; 0, 1, 2, ... by default. Other records do not count.
+        The values that records may have; 0, 1, 2, ... by default. Other records do not count.
 
     Examples
     --------
@@ -266,7 +266,7 @@ class DiscreteFamily(PairwiseFamily):
 
     @property
     def promised(self) -> Integers:
-        """The mass, in units, that the row's member gives to where it is above the column's."""
+        """The mass, in units, of the row's member where it exceeds the column's."""
         table = np.empty(self.shape, dtype=np.int64)
         for member, inside in self._better():
             table[member] = self.masses[member] @ inside.astype(np.int64)
@@ -550,7 +550,7 @@ def counts_at(users: UserData, values: Floats, column: int = 0) -> Integers:
 
 
 def capped(counts: Integers, records: int | None) -> Integers:
-    """Shrink each user's histogram to at most ``records``, keeping its shape as well as it goes.
+    """Shrink each user's histogram to at most ``records``, keeping its shape as well as possible.
 
     >>> capped(np.array([[8, 2], [1, 0]]), 5)
     array([[4, 1],

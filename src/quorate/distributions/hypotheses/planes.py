@@ -25,9 +25,9 @@ two of the mean, which makes the fewest members; all of it for one of them where
   large :math:`\kappa` has far fewer points.
 
 A grid of step h in three orthogonal directions (both diagonal entries, and :math:`\sqrt 2` times
-the other one) leaves nobody farther away than :math:`h\sqrt 3/2`; points up to that far outside of
-the bounds are kept. Means lie on a grid where their own covariance is I; in these coordinates
-nobody is farther away than :math:`h/\sqrt 2`.
+the other one) leaves no point farther away than :math:`h\sqrt 3/2`; points up to that far outside
+of the bounds are kept. Means lie on a grid in coordinates where their own covariance is I, so none
+is farther away than :math:`h/\sqrt 2`.
 
 References
 ----------
@@ -45,9 +45,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.distributions.hypotheses.families import MAX_MEMBERS, DensityFamily
 from quorate.exceptions import ParameterError
-from quorate.public_randomness import RandomState, public_generator
 
 __all__ = ["PlaneFamily", "plane_cover"]
 

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.users.crowd import Crowd
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.families import DuelTable, Family, PairwiseFamily
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.public_randomness import RandomState
-from quorate.users.crowd import Crowd
 
 __all__ = ["HypothesisSelector", "choose_member"]
 
@@ -32,14 +32,14 @@ def choose_member(
 ) -> int:
     """Return the number of the member with the best worst duel: one purely private choice.
 
-    Privacy: the core cuts a user's term in a duel to [-T, T] for T = ``clip.limit(...)``, or to
+    Privacy: the core clips a user's term in a duel to [-T, T] for T = ``clip.limit(...)``, or to
     less, whatever the records are. The sum over users moves by at most 2 T when a user is replaced
-    and by T when one comes or goes, and so does the largest of several sums: that is
+    and by T when one is added or removed, and so does the largest of several sums: that is
     ``clip.sensitivity(...)``, and the choice costs ``epsilon``.
 
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> from quorate.distributions.hypotheses.families import DiscreteFamily
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> data = UserData.from_arrays([[0.0]] * 400, users=np.arange(400))
     >>> people = People(data, Relation.REPLACE)
     >>> known = {"clip": Clip(0.5), "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
@@ -98,11 +98,12 @@ class HypothesisSelector(UserEstimator):
     family : Family
     epsilon : float, default=1.0
     clip : Clip or Votes, default=Clip(0.5)
-        How far one user may move a duel; half of what chance does to the user's own records.
-        ``Clip.published(m, alpha=...)`` is the paper's. ``Votes()`` errs less for users with tens
-        of records where a member is near the truth; it needs a family with a table of all duels.
+        How far one user may move a duel; by default half the standard deviation by chance.
+        ``Clip.published(m, alpha=...)`` is the paper's. ``Votes()`` is more accurate for users with
+        tens of records if some member is close to the truth; it needs a family with a table of all
+        duels.
     delta : 0.0
-        The choice is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 

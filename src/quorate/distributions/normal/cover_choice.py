@@ -4,7 +4,7 @@ Theorem 46 of Ghazi et al. [1]_ takes a cover of all normal distributions with
 :math:`\|\mu\| \le R` and :math:`I \preceq \Sigma \preceq \kappa I` and makes one purely private
 choice; Theorem 45 does the same for a known covariance. Records are brought into these units by
 public numbers alone: the middle of the public range, and the known covariance or the smallest
-standard deviation. What is chosen is brought back.
+standard deviation. The chosen distribution is converted back.
 
 References
 ----------
@@ -20,16 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Bound
 from quorate.core.people import People
+from quorate.core.users.data import UserData
 from quorate.distributions.hypotheses.clip import Clip
 from quorate.distributions.hypotheses.covers import gaussian_cover, gaussian_mean_cover
 from quorate.distributions.hypotheses.families import MAX_MEMBERS, GaussianFamily
 from quorate.distributions.hypotheses.planes import PlaneFamily, plane_cover
 from quorate.distributions.hypotheses.selection import choose_member
 from quorate.exceptions import ParameterError
-from quorate.grid import Bound
-from quorate.users.data import UserData
 
 __all__ = ["NormalCover", "StandardRecords"]
 
@@ -42,7 +42,7 @@ _HUNDREDTH = 0.01
 
 @dataclass(frozen=True)
 class StandardRecords:
-    """From users to the same users whose records are in public units, one after the other.
+    """Converts the records of users to public units, one by one.
 
     >>> people = UserData.from_arrays([[1.0], [50.0], [3.0]], users=[4, 9, 4])
     >>> StandardRecords(((0.5,),), centre=(1.0,))(people).X
@@ -77,7 +77,7 @@ class NormalCover:
     family : GaussianFamily or PlaneFamily
         In units in which the smallest standard deviation, or the known covariance, is 1.
     root : array of shape (d, d)
-        What brings these units back.
+        Converts these units back.
     centre : array of shape (d,)
     """
 
@@ -96,7 +96,7 @@ class NormalCover:
     ) -> NormalCover:
         """Return the cover for a public range; refuse one of too many members.
 
-        >>> from quorate.grid import Interval
+        >>> from quorate.core.bounds.grid import Interval
         >>> NormalCover.of(Interval(0.0, 10.0), error=0.5, deviations=(2.0, 3.0)).family.size
         212
         """
@@ -123,8 +123,8 @@ class NormalCover:
         """Return mean and covariance of the chosen member: one choice that costs ``epsilon``.
 
         Privacy: a record in public units is a function of that record alone, and
-        :func:`~quorate.distributions.hypotheses.selection.choose_member` clips what all records of
-        a user say together. What comes out is the number of a member of a public list.
+        :func:`~quorate.distributions.hypotheses.selection.choose_member` clips the sum over all
+        records of a user. The result is the index of a member of a public list.
         """
         inverse = np.linalg.inv(self.root)
         change = StandardRecords(

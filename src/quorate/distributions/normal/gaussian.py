@@ -13,9 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate._validate import described, float_down
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Ball, Bound, Box
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState, public_generator
+from quorate.core.users import UserData
 from quorate.distributions.base import UserDistribution, new_figure
 from quorate.distributions.normal.cover_choice import NormalCover
 from quorate.distributions.normal.rows import (
@@ -29,15 +32,12 @@ from quorate.distributions.numeric.cdf import as_edges_column
 from quorate.distributions.released import DistributionError
 from quorate.estimators import Route
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Ball, Bound, Box
-from quorate.guarantees import Relation
+from quorate.ledger.ledger import Ledger
 from quorate.means.present_mean import MeanRelease
 from quorate.means.vector_mean import private_mean, pure_mean
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.choices.quantiles import FloatQuantile
-from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, declared_bound, for_squares
-from quorate.users import UserData
 
 __all__ = ["GaussianDistribution", "cover_step", "decide_mean"]
 
@@ -61,11 +61,11 @@ def decide_mean(
     dimension: int = 2,
     known: bool = True,
 ) -> Route:
-    """Return how ``"auto"`` finds the mean, from public numbers; the planner asks the same.
+    """Return how ``"auto"`` finds the mean, from public numbers; the planner uses it too.
 
-    ``epsilon`` is what the mean gets; under add or remove the number of users is not looked at.
-    ``known`` says whether the covariance is public: then a median is best for one feature, which
-    errs a half to a quarter as much on real pupils' reading.
+    ``epsilon`` is the part for the mean; under add or remove the number of users is ignored.
+    ``known`` says whether the covariance is public: then a median is best for one feature: its
+    error was a quarter to a half on real data (pupils' reading scores).
 
     >>> decide_mean(users=3000, epsilon=1.0, delta=1e-6, relation=Relation.REPLACE).name
     'mean'
@@ -78,17 +78,17 @@ def decide_mean(
         return Route(name="medians", reason="a median of users' means errs least for one feature.")
     if users * epsilon < _RADIUS_USERS:
         return Route(name="medians", reason="there are too few users for a private radius.")
-    return Route(name="mean", reason="a private radius pays.")
+    return Route(name="mean", reason="a private radius pays off.")
 
 
 def cover_step(*, users: int, epsilon: float, width: float) -> float:
-    r"""Return in which steps medians are searched for, in standard deviations, from public numbers.
+    r"""Return the grid step for medians, in standard deviations, from public numbers.
 
-    A point that all users lie on one side of is released :math:`e^{-n\varepsilon/4}` times as often
-    as their median, and there are ``width`` / step of them. Few users agree on a coarse cover of
-    the means (F8) more often than on a fine grid. Votes between the members of such a cover, each
-    user for the nearest, are ranks: the choice among them *is* a median on a grid, without a table
-    of duels.
+    A point with all users on one side of it is released :math:`e^{-n\varepsilon/4}` times as often
+    as their median, and there are ``width`` / step of them. With few users a coarse cover of the
+    means (F8) is better than a fine grid, because more users agree on a point. Votes between the
+    members of such a cover, each user for the nearest, are ranks: the choice among them *is* a
+    median on a grid, without a table of duels.
 
     >>> cover_step(users=100, epsilon=1.0, width=2000.0)
     0.0078125
@@ -118,12 +118,12 @@ class GaussianDistribution(UserDistribution):
     proof : Each user is reduced to one row, a function of that user's records and of public or
         released numbers: the mean of the clipped records, or the covariance within the user.
         *medians*: a private quantile of each whitened coordinate, adding up to ``epsilon``, on a
-        grid whose steps follow from public numbers (:func:`cover_step`).
-        *mean*: :class:`~quorate.means.user_mean.UserMean` of the rows. Covariance and mean share
+        grid whose steps follow from public numbers (:func:`cover_step`). *mean*:
+        :class:`~quorate.means.user_mean.UserMean` of the rows. Covariance and mean share
         ``epsilon`` and ``delta``; the mean is whitened with the *released* covariance. *cover*: one
         choice of ``epsilon`` among finitely many normal distributions, mean and covariance together
-        (:class:`~quorate.distributions.normal.cover_choice.NormalCover`), in which what a user's
-        records say is clipped. Which there are follows from ``bounds``, ``covariance`` or
+        (:class:`~quorate.distributions.normal.cover_choice.NormalCover`), in which the contribution
+        of a user's records is clipped. Which there are follows from ``bounds``, ``covariance`` or
         ``deviations``, and ``error``.
 
     Utility
@@ -266,8 +266,8 @@ class GaussianDistribution(UserDistribution):
     ) -> GaussianDistribution:
         """Choose the distribution from a cover, which is made before the charge."""
         deviations = None if known is not None else as_deviations(self.deviations)
-        told = {"error": float(self.error), "covariance": known, "deviations": deviations}
-        cover = NormalCover.of(bound, **told)  # type: ignore[arg-type]
+        given = {"error": float(self.error), "covariance": known, "deviations": deviations}
+        cover = NormalCover.of(bound, **given)  # type: ignore[arg-type]
         account = self._charge(X, None, users)
         people = self._population(X, None, users)
         if people.n_features != bound.dimension:
@@ -278,7 +278,7 @@ class GaussianDistribution(UserDistribution):
         self.guarantee_ = self._promise(account)
         self.mean_, self.covariance_ = found
         asked = self.algorithm == "cover"
-        reason = "you asked for it" if asked else "a covariance that is unknown needs delta > 0"
+        reason = "it was requested" if asked else "a covariance that is unknown needs delta > 0"
         self.algorithm_ = Route(name="cover", reason=f"{reason}; of {cover.family.size} members.")
         self.error_ = DistributionError(metric="total variation", noise=1.0, bound=1.0)
         return self
@@ -351,8 +351,8 @@ class GaussianDistribution(UserDistribution):
             WhitenedMeans(tuple(map(tuple, whitening.tolist())), lower, upper), keep=True
         )
         if route.name == "medians":
-            part = account.part_of(epsilon=share * account.epsilon)
-            found, distance, step = self._medians(rows, centre, reach, part)
+            # A pure draw for the covariance may have used some of what was kept for medians.
+            found, distance, step = self._medians(rows, centre, reach, account.rest())
             if step > _RESOLUTION:
                 cover = f"users are few: on a cover in steps of {step:.2g} standard deviations."
                 route = replace(route, reason=f"{route.reason} {cover}")
@@ -365,7 +365,7 @@ class GaussianDistribution(UserDistribution):
 
     def _route(self, people: People, share: float) -> Route:
         if self.algorithm != "auto":
-            return Route(name=self.algorithm, reason="you asked for it.")
+            return Route(name=self.algorithm, reason="it was requested.")
         return decide_mean(
             users=people.size_bound,
             epsilon=share * float(self.epsilon),
@@ -485,7 +485,7 @@ def _deviations_of(rank: float) -> float:
 
 
 def _mean_of(rows: People, bound: Bound, account: Account) -> MeanRelease:
-    """Release a mean of one row a user by the best route, as an offset from the bound's centre."""
+    """Release a mean of one row per user by the best route, relative to the bound's centre."""
     if account.declared.delta == 0:
         return pure_mean(account, rows, bound)
     return private_mean(account, PeopleVectors.of(rows, UserData.user_means, bound), bound)

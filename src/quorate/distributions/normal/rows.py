@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.users.data import UserData
 from quorate.distributions.shares import one_each
-from quorate.users.data import UserData
 
 __all__ = ["WhitenedMeans", "WithinCovariances", "matrix_of", "own_row", "vector_of"]
 
@@ -52,7 +52,7 @@ def own_row(part: UserData) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class WhitenedMeans:
-    """From users to one row each: the mean of the clipped records, in whitened coordinates.
+    """Reduces each user to one row: the mean of the clipped records, in whitened coordinates.
 
     A user without records has no row. Each row is computed from that user's records alone: sums are
     exact, and the product with the matrix goes row by row.
@@ -78,9 +78,9 @@ class WhitenedMeans:
 
 @dataclass(frozen=True)
 class WithinCovariances:
-    """From users to one row each: the covariance of their own records, as a vector.
+    """Reduces each user to one row: the covariance of their own records, as a vector.
 
-    A user with fewer than two records has no row. Differences between users do not matter here.
+    A user with fewer than two records has no row. Differences between users do not affect it.
 
     >>> people = UserData.from_arrays([[1.0], [50.0], [3.0]], users=[4, 9, 4])
     >>> WithinCovariances(lower=(0.0,), upper=(10.0,))(people).X

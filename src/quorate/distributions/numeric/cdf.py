@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.ledger import Ledger
+from quorate.core.guarantees import Relation
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.numeric.cumulative import CumulativeRun
 from quorate.distributions.numeric.edges import declared_edges
@@ -18,8 +19,7 @@ from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import IntervalCodes
 from quorate.estimators import Route
 from quorate.exceptions import SchemaError
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState, public_generator
+from quorate.ledger.ledger import Ledger
 
 __all__ = ["EmpiricalCDF"]
 
@@ -43,7 +43,7 @@ class EmpiricalCDF(UserDistribution):
     proof : A user has shares of the intervals of each of L levels, which are points of L simplices
         in whole steps (:func:`~quorate.core.questions.shares.share_totals`), so that one user
         moves all sums together by at most 2 L in the L1 norm. They get discrete Laplace noise.
-        Least squares and the removal of falls happen after the release.
+        Least squares and making the function increasing happen after the release.
 
     Utility
     -------
@@ -60,15 +60,15 @@ class EmpiricalCDF(UserDistribution):
     ----------
     epsilon : float
     bounds : pair of floats, optional
-        Public range of the numbers, cut into ``cells`` equal cells; what lies outside counts at its
+        Public range of the numbers, cut into ``cells`` equal cells; values outside are moved to its
         ends.
     cells : int, default=1024
     edges : sequence of floats, optional
-        Increasing public edges of cells, in place of ``bounds`` and ``cells``.
+        Increasing public edges of cells, instead of ``bounds`` and ``cells``.
     records
         As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.
     delta : 0.0
-        The function is purely private and refuses any other.
+        Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 
@@ -161,7 +161,7 @@ class EmpiricalCDF(UserDistribution):
         levels = released.hierarchy.levels
         self.algorithm_ = Route(
             name="hierarchy" if levels > 1 else "cells",
-            reason=f"{levels} level(s) of intervals are best for {edges.size - 1} cells.",
+            reason=f"the best number of levels for {edges.size - 1} cells is {levels}.",
         )
         return self
 
@@ -216,7 +216,7 @@ def sample_cells(
     n_samples: int,
     random_state: RandomState,
 ) -> NDArray[np.float64]:
-    """Draw cells by their shares, and a place in each, all places alike.
+    """Draw cells by their shares, and a uniform position in each.
 
     >>> sample_cells(np.array([0.0, 1.0]), np.array([0.0, 1.0, 2.0]), 2, 0) >= 1.0
     array([ True,  True])

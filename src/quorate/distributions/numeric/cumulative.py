@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Interval
 from quorate.core.bounds.simplices import Simplices
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.shares import Coder, ShareSet, share_totals
+from quorate.core.users.data import UserData
 from quorate.distributions.numeric.hierarchy import Hierarchy, choose_hierarchy, rising
 from quorate.distributions.shares import Weights
-from quorate.grid import Interval
-from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
-from quorate.users.data import UserData
 
 __all__ = ["CumulativeRun", "ReleasedSums"]
 
-_BETA = 0.05
+_BETA = 0.05  # public: 95 % is the convention of stated errors
 _MAX_STEPS = 2**30
 _COUNT_SHARE = Fraction(5, 100)
 
@@ -43,7 +43,7 @@ class _Groups:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedSums:
-    """Released shares up to the end of each cell, and what none of them is off by."""
+    """Released shares up to the end of each cell, and a bound on all of their errors."""
 
     up_to: NDArray[np.float64]
     bound: float
@@ -58,7 +58,7 @@ class CumulativeRun:
     ----------
     people : People
     coder : Coder
-        From records to numbers of cells, in their order.
+        Maps records to cell numbers, in increasing order.
     cells : int
     account : Account
     cap : int, default=1

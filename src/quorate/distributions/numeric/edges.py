@@ -16,13 +16,13 @@ from quorate.exceptions import ParameterError, UnboundedContributionError
 __all__ = ["as_edges", "declared_edges", "loose_edges"]
 
 _LARGEST, _NARROWEST = 1e100, 1e-100
-_MAX_CELLS = 10**6
-# A loosely known range is resolved down to so many powers of two below its largest number.
+_MAX_CELLS = 10**6  # machine: memory
+# A loosely known range is resolved down to this many powers of two below its largest number.
 _POWERS = 20
 
 
 def as_edges(edges: Any) -> NDArray[np.float64]:
-    """Return public edges as an array; refuse what does not increase.
+    """Return public edges as an array; refuse edges that do not increase.
 
     >>> as_edges([0, 1, 5])
     array([0., 1., 5.])
@@ -83,7 +83,7 @@ def as_range(bounds: Any) -> tuple[float, float]:
 def loose_edges(low: float, high: float, cells: int) -> NDArray[np.float64]:
     """Return edges that are fine near 0 and coarse far away, in a constant ratio.
 
-    A range that is a million times too wide then still resolves what people hold.
+    So even a range that is a million times too wide resolves the values well.
 
     >>> loose_edges(0.0, 1024.0, 4).round(3).tolist()
     [0.0, 0.03, 0.999, 31.999, 1024.0]

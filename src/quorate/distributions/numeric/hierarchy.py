@@ -4,8 +4,8 @@ Adding up j noisy cells adds up their noise. Where the cells are summed up in gr
 groups, with noise of their own, a sum up to any point needs few of them; the price is that a user
 is in one group of every level, so that L levels share the budget. With L levels of b parts each the
 deviation of a sum is about :math:`\sqrt{b L^3}/2` times that of one cell alone, against
-:math:`\sqrt{b^L}/2` without levels. For the largest error over all points two levels pay from some
-200 cells on, three from some 3,000. [1]_
+:math:`\sqrt{b^L}/2` without levels. For the largest error over all points two levels pay off from
+about 200 cells on, three from about 3,000. [1]_
 
 All noisy sums are then made consistent by least squares: the sum of the parts of a group is the
 group, and the sum of all is the known number of users. [2]_
@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.public_randomness import public_generator
+from quorate.core.public_randomness import public_generator
 
 __all__ = ["Hierarchy", "choose_hierarchy", "rising"]
 
-# Public draws that tell how far the largest error of a distribution function reaches.
+# machine: public draws that tell how far the largest error of a distribution function reaches.
 _DRAWS, _SEED = 600, 20_231
-# Measured: from so many cells on one more level makes the largest error smaller.
+# Measured: from this many cells on one more level makes the largest error smaller.
 _MORE_LEVELS = (200, 3000, 40_000)
 
 
@@ -71,9 +71,9 @@ class Hierarchy:
     def consistent(
         self, sums: list[NDArray[np.float64]], absent: float, total: float
     ) -> tuple[NDArray[np.float64], float]:
-        """Return the leaves and those who are absent, made to fit all noisy sums at best.
+        """Return the shares of leaves and absent users, by least squares over all sums.
 
-        ``sums`` has one array for each level, ``total`` is what everything adds up to. Works on
+        ``sums`` has one array per level; ``total`` is the sum of everything. Works on
         several sets at once, along the first axis.
 
         >>> leaves, absent = Hierarchy(2, 1).consistent([np.array([5.0, 3.0])], 1.0, 12.0)
@@ -100,10 +100,11 @@ class Hierarchy:
         return fitted, gone
 
     def largest_error(self, *, scale: float, beta: float) -> float:
-        """Return what no sum up to a point is off by, except with probability ``beta``.
+        """Return a bound on the error of all cumulative sums, except with ``beta``.
 
         ``scale`` is that of the Laplace noise of every sum. The error does not depend on the data,
-        so its law is known; it is read off public draws of it, with a margin for their number.
+        so its distribution is known; its quantile is estimated from public simulations, with a
+        margin for their number.
 
         >>> 1.0 < Hierarchy(8, 1).largest_error(scale=1.0, beta=0.05) < 8.0
         True
@@ -144,10 +145,10 @@ def choose_hierarchy(cells: int) -> Hierarchy:
 
 
 def rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest values that never fall, between 0 and 1.
+    """Return the nearest non-decreasing values between 0 and 1.
 
-    The middle between the largest value so far and the smallest still to come: it moves no value
-    farther from any function that never falls than the farthest value was.
+    It is the midpoint of the largest value so far and the smallest later value; this never
+    increases the largest distance from any non-decreasing function.
 
     >>> rising(np.array([0.2, 0.1, 0.7, 1.2]))
     array([0.15, 0.15, 0.7 , 1.  ])

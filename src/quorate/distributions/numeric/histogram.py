@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.ledger import Ledger
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
 from quorate.distributions.base import UserDistribution, new_figure
 from quorate.distributions.categories.discrete import released_by
 from quorate.distributions.categories.routes import DiscreteRun
@@ -22,8 +23,7 @@ from quorate.distributions.numeric.cumulative import CumulativeRun
 from quorate.distributions.numeric.edges import as_edges, as_range, declared_edges, loose_edges
 from quorate.distributions.shares import IntervalCodes
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState
+from quorate.ledger.ledger import Ledger
 
 __all__ = ["Histogram"]
 
@@ -69,10 +69,10 @@ class Histogram(UserDistribution):
     ----------
     epsilon : float
     edges : sequence of floats or "quantiles", optional
-        Public edges; ``"quantiles"`` finds them, and ``bounds`` may be loose by powers of ten. By
-        default ``bounds`` is cut into ``bins`` equal bins.
+        Public edges; ``"quantiles"`` finds them privately; then ``bounds`` may be too wide by
+        powers of ten. By default ``bounds`` is cut into ``bins`` equal bins.
     bounds : pair of floats, optional
-        Public range; what lies outside counts at its ends.
+        Public range; values outside are moved to its ends.
     bins : int, default=20
     delta, algorithm, records
         As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.

@@ -2,7 +2,7 @@
 
 One score a file; each proves its sensitivity for both neighbouring relations.
 
-* :class:`Mistakes`: item level, a bounded number of records a user (K1).
+* :class:`Mistakes`: item level, a bounded number of records per user (K1).
 * :class:`AnyMistake`: realizable data (F4).
 * :class:`MoreThan`: more than t mistakes, t from exact binomial tails (L2).
 * :class:`Crossing`: a private choice of that t.

@@ -21,8 +21,8 @@ __all__ = ["AnyMistake"]
 class AnyMistake(AdditiveScore):
     """Loss: the number of users with at least one mistake.
 
-    Best when some hypothesis is nearly always right: it breaks down once a user expects more than
-    about one mistake from the best hypothesis.
+    It is best if some hypothesis is nearly always right. It fails if users have more than about one
+    mistake each with the best hypothesis.
 
     Privacy
     -------

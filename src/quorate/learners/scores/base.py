@@ -2,9 +2,9 @@
 
 A *loss* is what the selection minimises; there is one for every hypothesis. Each score says how far
 one user can move any loss (its sensitivity, an integer) under both neighbouring relations; the core
-cuts contributions to what that rests on, and the seal of the losses says what was proved.
-Records may be unequal, missing or adversarial: a user's contribution depends on that user's own
-mistakes and on how many records that user holds, and stays inside its bound whatever they are.
+clips contributions accordingly, and the seal of the losses states the sensitivity. Records may be
+unequal, missing or adversarial: a user's contribution depends on that user's own mistakes and on
+how many records that user holds, and stays inside its bound whatever they are.
 
 The same score runs on two kinds of input: :meth:`Score.losses_over` a finite class (users in rows,
 read in blocks) and :meth:`Score.losses_along` an ordered class of any size (read as steps).
@@ -22,14 +22,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.concepts.base import ConceptClass, OrderedConceptClass, labelled_records
-from quorate.concepts.mistake_events import MistakeEvents
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import Heights, SealedLine, Walk
 from quorate.core.sealed import Sealed
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.users import UserData
+from quorate.learners.concepts.base import ConceptClass, OrderedConceptClass, labelled_records
+from quorate.learners.concepts.mistake_events import MistakeEvents
 
 __all__ = [
     "AdditiveScore",
@@ -49,7 +49,7 @@ Integers = NDArray[np.int64]
 class MistakeTable:
     """Each user's mistakes under each hypothesis of a finite class, read in blocks of users.
 
-    >>> from quorate.concepts import Thresholds
+    >>> from quorate.learners.concepts import Thresholds
     >>> people = UserData.from_arrays([[0], [1], [1]], [0, 1, 0], users=["a", "a", "b"])
     >>> table = MistakeTable(concepts=Thresholds(0, 1), users=people)
     >>> [(mistakes.tolist(), held.tolist()) for mistakes, held in table.batches()]
@@ -74,7 +74,7 @@ class MistakeTable:
 class MistakeLine:
     """The changes in some users' mistakes along an ordered class.
 
-    >>> from quorate.concepts import Thresholds
+    >>> from quorate.learners.concepts import Thresholds
     >>> people = UserData.from_arrays([[0], [4], [4]], [0, 1, 0], users=["a", "a", "b"])
     >>> line = MistakeLine(concepts=Thresholds(0, 2**32), users=people)
     >>> line.events.starts.tolist(), line.held.tolist()
@@ -97,7 +97,7 @@ class MistakeLine:
 
 @dataclass(frozen=True)
 class Along:
-    """An ordered class as a line that people walk along: ``people.walk(Along(concepts))``."""
+    """An ordered class as an argument of a question: ``people.walk(Along(concepts))``."""
 
     concepts: OrderedConceptClass
 
@@ -113,7 +113,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Judged:
-    """What users say about the hypotheses of a finite class, by one score or by several."""
+    """The users' contributions to the hypotheses of a finite class, by one or several scores."""
 
     concepts: ConceptClass
     scores: tuple[Score, ...]
@@ -123,7 +123,7 @@ class Judged:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """One row a score, one column a hypothesis."""
+        """One row per score, one column per hypothesis."""
         return len(self.scores), self.concepts.size
 
     def __call__(self, users: UserData) -> Iterator[tuple[int | EllipsisType, NDArray[Any]]]:
@@ -134,13 +134,13 @@ class Judged:
 
 
 class Score(ABC):
-    """A loss for every hypothesis, bounded in what one user can do to it.
+    """A loss for every hypothesis that one user can change by a bounded amount only.
 
-    Subclasses are frozen dataclasses; what they hold is public or was released before. One that is
-    written outside this package is best an :class:`AdditiveScore`: learners ask it about one user
-    at a time and cut what it answers. Another one has the methods ``tally(mistakes, held)``, which
-    adds up what some users contribute, and ``losses(tally, n_users=...)``, and learners take it on
-    trust, as a :class:`~quorate.learners.scores.TrustedScore`.
+    Subclasses are frozen dataclasses; their fields are public or released. Scores of your own
+    should be an :class:`AdditiveScore`: learners call it for one user at a time and clip its
+    result. Any other score needs the methods ``tally(mistakes, held)``, which adds up contributions
+    of some users, and ``losses(tally, n_users=...)``. Its sensitivity is then trusted, not
+    enforced: :class:`~quorate.learners.scores.TrustedScore`.
     """
 
     name: ClassVar[str]
@@ -165,7 +165,7 @@ class Score(ABC):
         """How far one user can move any loss."""
 
     def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
-        """Return what some users (rows) say about each hypothesis."""
+        """Return the contributions of some users (rows) to each hypothesis."""
         raise ParameterError(self._on_trust())
 
     def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
@@ -177,7 +177,7 @@ class Score(ABC):
         raise ParameterError(self._needs_a_finite_class(walk.size))
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
-        """Refuse a class, walked along its line or enumerated, that this score cannot judge."""
+        """Refuse a class (ordered or enumerated) that this score does not support."""
         if walked and type(self).losses_along is Score.losses_along:
             raise ParameterError(self._needs_a_finite_class(concepts.size))
 
@@ -195,11 +195,11 @@ class Score(ABC):
 
 
 class AdditiveScore(Score):
-    """A score whose loss is a sum over users of something between 0 and ``bound``.
+    """A score whose loss is a sum over users of contributions between 0 and ``bound``.
 
     Privacy
     -------
-    proof : Each loss is a sum of one term per user in {0, ..., ``bound``}, cut by the core.
+    proof : Each loss is a sum of one term per user in {0, ..., ``bound``}, clipped by the core.
         Replacing a user exchanges one term, adding a user adds one: both move the loss by at most
         ``bound``, and an addition never lowers it.
     """
@@ -214,9 +214,9 @@ class AdditiveScore(Score):
 
     @abstractmethod
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
-        """Return what users contribute, element by element; ``held`` broadcasts.
+        """Return the users' contributions, element by element; ``held`` is broadcast.
 
-        Truth values stand for ``bound`` and 0.
+        True stands for ``bound`` and False for 0.
         """
 
     @property
@@ -230,13 +230,13 @@ class AdditiveScore(Score):
         return self.bound
 
     def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
-        """Return what some users (rows) contribute to each hypothesis."""
+        """Return the contributions of some users (rows) to each hypothesis."""
         if self.beyond_own_best:
             mistakes = mistakes - mistakes.min(axis=1, keepdims=True)
         return self.contribution(mistakes, held[:, np.newaxis])
 
     def spoken(self, line: MistakeLine, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what users contribute at the first hypothesis, and after each of their steps."""
+        """Return the users' contributions at the first hypothesis, and after each change."""
         initial, after, held = heights.initial, heights.after, line.held
         if self.beyond_own_best:
             fewest = heights.fewest()
@@ -261,5 +261,5 @@ class Spoken:
     high: int
 
     def __call__(self, view: MistakeLine, heights: Heights) -> tuple[Any, Any]:
-        """Return what each user says at the first point, and after each of the own steps."""
+        """Return each user's contribution at the first point, and after each of their changes."""
         return self.score.spoken(view, heights)

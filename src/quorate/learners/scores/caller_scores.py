@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import is_of_caller
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import Heights, SealedLine, Walk
 from quorate.core.questions.scores import scores_on_trust
 from quorate.core.sealed import Sealed
+from quorate.core.users import UserData
+from quorate.core.users.crowd import call_quietly
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.scores.base import AdditiveScore, Integers, MistakeLine, MistakeTable, Score
-from quorate.users import UserData
-from quorate.users.crowd import call_quietly
 
 __all__ = ["TrustedScore", "by_user"]
 
 
 def by_user(score: Score) -> Score:
-    """Return a score that keeps users apart: ours as they are, others for one user at a time.
+    """Return a score that is computed for one user at a time, unless it belongs to this package.
 
     >>> from quorate.learners.scores import AnyMistake
     >>> by_user(AnyMistake())
@@ -75,7 +75,7 @@ class _OneByOne(AdditiveScore):
 
     @property
     def bound(self) -> int:
-        """What the caller's score says; contributions are cut to it here."""
+        """The bound that the caller's score states; contributions are clipped to it here."""
         return self._bound
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
@@ -112,7 +112,7 @@ class _OneByOne(AdditiveScore):
 
 @dataclass(frozen=True)
 class TrustedScore(Score):
-    """A score of the caller as it is: shown all users at once, its sensitivity taken on trust.
+    """A score of the caller's: it gets all users at once, and its sensitivity is trusted.
 
     Privacy
     -------
@@ -140,7 +140,7 @@ class TrustedScore(Score):
 
     @property
     def caveat(self) -> str:
-        """That the bound was not enforced."""
+        """The statement that the bound was not enforced."""
         return (
             f"The score {type(self.score).__name__} saw many users at once and its sensitivity is "
             "taken on trust (TrustedScore)."
@@ -169,7 +169,7 @@ class TrustedScore(Score):
         return self.score.judged(mistakes, held)
 
     def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
-        """Return the losses of the score; those of one that adds up as it likes, on trust."""
+        """Return the losses of the score; its sensitivity is trusted."""
         if type(self.score).losses_over is not Score.losses_over:
             return self.score.losses_over(people, concepts)
         return scores_on_trust(

@@ -1,11 +1,11 @@
 """Add up how much more a hypothesis errs than each user's own best one, up to a cap.
 
-What is minimised is the error that people share, so it needs no likeness: where users differ in
-kind, :class:`OwnBest` and :class:`Duels` find what most users would choose for themselves, which
-may err more in common. Subtracting the own fewest mistakes takes away what nothing can avoid, and
-the cap (half of the records and one more) nearly doubles what the small differences weigh that a
-choice is about. It blurs how much somebody minds who is wrong nearly always; so the cap is for some
-users, and very many do without (``share=1``): see :mod:`quorate.learners.automatic`.
+It minimises the error that users share, so users may differ: where they do, :class:`OwnBest` and
+:class:`Duels` find what most users would choose for themselves, which may err more in total.
+Subtracting each user's fewest mistakes removes the errors that no hypothesis avoids, and the cap
+(half of the records and one more) nearly doubles the weight of the small differences that decide.
+The cap ignores how often a user is wrong beyond it, so very many users do without (``share=1``):
+see :mod:`quorate.learners.automatic`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["FULL_REGRET", "CappedRegret"]
 FULL_REGRET = 1024
 """The largest term of one user, in integer steps fine enough for any number of records."""
 
-# Times this and a number of records that fits into memory, a regret stays below 2^63.
+# machine: times this and a number of records that fits into memory, a regret stays below 2^63.
 _FINEST = 100
 
 
@@ -32,7 +32,8 @@ _FINEST = 100
 class CappedRegret(AdditiveScore):
     """Loss: the sum over users of 1024 min(1, (mistakes - own fewest) / cap), rounded down.
 
-    The cap of somebody who holds m records is min(m, ``share`` m + 1): few records count whole.
+    The cap of somebody who holds m records is min(m, ``share`` m + 1): so few records are hardly
+    capped.
 
     Privacy
     -------
@@ -48,7 +49,7 @@ class CappedRegret(AdditiveScore):
     Parameters
     ----------
     share : Fraction, default=1/2
-        Of a user's records; 1 caps nothing.
+        The cap as a share of a user's records; 1 means no cap.
 
     Examples
     --------

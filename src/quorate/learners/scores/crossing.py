@@ -1,4 +1,4 @@
-"""Choose the t of "more than t mistakes" privately, where the crowd crosses one half.
+"""Choose the t of "more than t mistakes" privately, where half of the users are above it.
 
 For each rate r let f(r) be the smallest number of users with more than ``r x records`` mistakes,
 over all hypotheses. The best rate is near the median of the best hypothesis' user errors, where f
@@ -15,12 +15,12 @@ from functools import reduce
 from itertools import pairwise
 
 from quorate import _validate
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import Walk
 from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.scores.base import Judged, Score, Spoken
 from quorate.learners.scores.more_than import MoreThan
 
@@ -43,7 +43,7 @@ def check_rates(rates: tuple[float, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing(Score):
-    """Loss of each *rate* (not of each hypothesis): how far it is from halving the crowd.
+    """Loss of each *rate* (not of each hypothesis): how far it is from splitting the users in half.
 
     Privacy
     -------
@@ -60,8 +60,8 @@ class Crossing(Score):
 
     Examples
     --------
-    >>> from quorate.concepts import Thresholds
-    >>> from quorate.users import UserData
+    >>> from quorate.learners.concepts import Thresholds
+    >>> from quorate.core.users import UserData
     >>> data = UserData.from_arrays([[0], [4], [4]], [0, 1, 0], users=["a", "a", "b"])
     >>> people = People(data, Relation.REPLACE)
     >>> Crossing(rates=(0.0, 0.25, 0.5)).losses_of_rates(people, Thresholds(0, 9))

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine, Walk
 from quorate.core.sealed import Sealed
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.scores.base import Judged, Score
 from quorate.learners.scores.crossing import DEFAULT_RATES, check_rates
 from quorate.learners.scores.more_than import MoreThan
@@ -41,8 +41,8 @@ class KolmogorovSmirnov(Score):
 
     Examples
     --------
-    >>> from quorate.concepts import Thresholds
-    >>> from quorate.users import UserData
+    >>> from quorate.learners.concepts import Thresholds
+    >>> from quorate.core.users import UserData
     >>> data = UserData.from_arrays([[0], [4], [4]], [0, 1, 0], users=["a", "a", "b"])
     >>> people = People(data, Relation.ADD_REMOVE)
     >>> KolmogorovSmirnov(rates=(0.0, 0.5)).losses_over(people, Thresholds(0, 9))

@@ -26,8 +26,8 @@ class Mistakes(AdditiveScore):
     Privacy
     -------
     sensitivity : ``records``, under both relations; one more user only adds
-    proof : A user's mistakes are cut at ``records``, so the sum is one of terms in
-        {0, ..., ``records``}; see :class:`AdditiveScore`. The cut holds even if more records came.
+    proof : A user's mistakes are cut at ``records``, so the sum is one of terms in {0, ...,
+        ``records``}; see :class:`AdditiveScore`. The cap holds even if a user has more records.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Mistakes(AdditiveScore):
 
     @property
     def bound(self) -> int:
-        """The score of a user whose counted records are all mistakes."""
+        """The contribution of a user whose counted records are all mistakes."""
         return self.records
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:

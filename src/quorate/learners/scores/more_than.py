@@ -85,7 +85,7 @@ class MoreThan(AdditiveScore):
     Parameters
     ----------
     rate : float
-        Share of wrong records beyond which a user counts; 0 is :class:`AnyMistake`.
+        Share of mistakes above which a user counts; 0 is :class:`AnyMistake`.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class MoreThan(AdditiveScore):
         return 1
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.bool_]:
-        """Return whether a user errs more often than the user's own t."""
+        """Return whether a user has more than t mistakes."""
         # In as many bits as the mistakes have: comparing is quicker then.
         most = np.iinfo(mistakes.dtype).max
         limits = np.minimum(np.floor(self.rate * held), most).astype(mistakes.dtype)

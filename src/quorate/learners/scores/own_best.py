@@ -2,7 +2,7 @@
 
 A private majority vote in which users approve of *all* hypotheses that are best for them. Along a
 line neighbouring cut-offs share their approvals, and with enough users this is the best score
-there, for any number of records and without knowing any noise level; with one record a user it is
+there, for any number of records and without knowing any noise level; with one record per user it is
 :class:`AnyMistake`. In classes without an order near-equals split the approvals: use
 :class:`Duels`.
 """
@@ -21,7 +21,7 @@ __all__ = ["OwnBest"]
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBest(AdditiveScore):
-    """Loss: the number of users for whom the hypothesis errs more than their own best one.
+    """Loss: the number of users with more mistakes than under their own best hypothesis.
 
     Privacy
     -------
@@ -44,6 +44,6 @@ class OwnBest(AdditiveScore):
         return 1
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.bool_]:
-        """Return whether another hypothesis is better for a user."""
+        """Return whether another hypothesis has fewer mistakes for a user."""
         del held
         return mistakes > 0

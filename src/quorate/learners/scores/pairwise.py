@@ -9,8 +9,8 @@ probable side of a trinomial count is the side with the larger rate, and no nois
 
 :class:`Duels` counts a lost duel ``loss`` and a won one ``-gain``. With (1, 1) it is the sign score
 (tau = 1). The default (2, 1) gives ties one third: in between the sign score and counting defeats
-only (1, 0). It is the better bargain because a loss that ignores ties needs half the noise, and a
-loss that counts victories tells near-equals apart; measured in ``benchmarks/learners.py``.
+only (1, 0). It is more accurate because a loss that ignores ties needs half the noise, and a loss
+that counts victories tells near-equals apart; measured in ``benchmarks/learners.py``.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine, Walk
 from quorate.core.questions.pairs import ByDifference, BySign, Verdict
 from quorate.core.sealed import Sealed
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.scores.base import Score
-from quorate.users import UserData
 
 __all__ = [
     "MAX_DUELLISTS",
@@ -49,7 +49,7 @@ MAX_DUELLISTS = 4096
 def published_clip(m: int, alpha: float) -> int:
     """Return the order of the clip of Theorem 37, alpha m + sqrt(m ln(1/alpha)), rounded up.
 
-    The paper's constant in front is "sufficiently large"; here it is 1.
+    The paper's leading constant is only "sufficiently large"; here it is 1.
 
     >>> published_clip(64, 0.05)
     18
@@ -94,7 +94,7 @@ class MistakesOf:
     batched: ClassVar[bool] = False
 
     def __call__(self, users: UserData) -> Iterator[NDArray[np.int32]]:
-        """Yield one row a user."""
+        """Yield one row per user."""
         for _, mistakes in self.concepts.mistakes_in_batches(users):
             yield mistakes
 
@@ -113,7 +113,7 @@ def check_duellists(size: int, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Duels(_Pairwise):
-    """Loss: the worst duel, where each user whose records speak against h counts ``loss``.
+    """Loss: the worst duel, in which each user with more mistakes under h counts ``loss``.
 
     A duel of h against h' adds, over users, ``loss`` if h errs more often on the user's records,
     ``-gain`` if it errs less often, and nothing if they tie. ``Duels(loss=1, gain=1)`` is the sign
@@ -148,7 +148,7 @@ class Duels(_Pairwise):
 
     @property
     def verdict(self) -> Verdict:
-        """Which of two hypotheses errs more on the own records."""
+        """Which of two hypotheses has more mistakes on a user's own records."""
         return BySign(self.loss, self.gain)
 
 
@@ -178,5 +178,5 @@ class ClippedPairwise(_Pairwise):
 
     @property
     def verdict(self) -> Verdict:
-        """How many more mistakes one of two makes on the own records, clipped."""
+        """The difference in mistakes of two hypotheses on a user's own records, clipped."""
         return ByDifference(self.tau)

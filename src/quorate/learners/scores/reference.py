@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.concepts.base import ConceptClass
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.sealed import Sealed
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import ConceptClass
 from quorate.learners.scores.base import Integers, Judged, Score
 
 __all__ = ["ClippedDifference"]
@@ -39,7 +39,7 @@ class ClippedDifference(Score):
     Parameters
     ----------
     reference : int
-        The column everything is compared with.
+        The column with which all others are compared.
     radius : int
         Clip, in units of the table.
 

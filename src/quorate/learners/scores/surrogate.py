@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.concepts.base import ConceptClass, LabelledRecords, labelled_records
+from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine, Walk
 from quorate.core.sealed import Sealed
+from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.learners.concepts.base import ConceptClass, LabelledRecords, labelled_records
 from quorate.learners.scores.base import Integers, Score, Spoken
 from quorate.learners.scores.more_than import MoreThan
-from quorate.users import UserData
 
 __all__ = ["Surrogate"]
 
@@ -36,7 +36,7 @@ _MAX_PAIRS = 2**24
 
 @dataclass(frozen=True, kw_only=True)
 class Surrogate(Score):
-    """Loss of h: the fewest users, over concepts c, who speak against c or tell c and h apart.
+    """Loss of h: the fewest users, over concepts c, who err with c or distinguish c and h.
 
     Privacy
     -------
@@ -58,11 +58,11 @@ class Surrogate(Score):
     disagreements : int, default=0
         The s of the paper.
     records : int or None, default=None
-        Keep at most so many records per user; 1 gives the item-level learner L1.
+        Keep at most this many records per user; 1 gives the item-level learner L1.
 
     Examples
     --------
-    >>> from quorate.concepts import Thresholds
+    >>> from quorate.learners.concepts import Thresholds
     >>> data = UserData.from_arrays([[0], [2], [1]], [0, 1, 1], users=["a", "a", "b"])
     >>> people, coarse = People(data, Relation.REPLACE), Thresholds(0, 2, step=2)
     >>> Surrogate(target=Thresholds(0, 2)).losses_over(people, coarse)
@@ -118,7 +118,7 @@ class Surrogate(Score):
 
         With c = h the sum is err(h); and if another c errs on at most t records of a user and
         agrees with h on all of them, then so does h. Hence the minimum is err(h) itself, and only
-        the sensitivity of 2 tells the two scores apart.
+        the sensitivity of 2 distinguishes the two scores.
         """
         if getattr(walk.view, "concepts", None) != self.target or self.disagreements:
             raise ParameterError(self._needs_a_finite_class(walk.size))

@@ -1,9 +1,9 @@
-"""The default way to a mean: near the best of all ways, for people who are alike or differ.
+"""The default method for a mean: it uses the method with the smallest expected error.
 
-Vectors are in half-widths of the public range, so that no coordinate drowns another. Which way is
-expected to be best for people who are in a small part of the range follows from public numbers
-(:mod:`quorate.means.routes.ways`). One cheap private look tells whether they are, and they are
-clipped to the range if clipping is then expected to cost least.
+Vectors are divided by the half-widths of the public range, so that all coordinates have the same
+scale. Public numbers say which method is best if the users occupy a small part of the range
+(:mod:`quorate.means.routes.expected_errors`). One cheap private statistic tells whether they do.
+If they do not, and clipping to the range is expected to have the smallest error, it is used.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
-from quorate.grid import Ball, Bound, Box
-from quorate.guarantees import Relation
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Ball, Bound, Box
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.means.present_mean import MeanRelease, PureRun, Size
+from quorate.means.routes.expected_errors import IN_WINDOW, OTHERS_WINDOW, WINDOW, ExpectedErrors
 from quorate.means.routes.gaussian_routes import GaussianRun
 from quorate.means.routes.interval_route import IntervalRun, PureSearch
 from quorate.means.routes.nearness import are_near, typical_distance
-from quorate.means.routes.ways import IN_WINDOW, WINDOW, Known
 from quorate.means.routes.windows import Windows
 from quorate.means.weighted_users import PeopleVectors, bounded_vectors
 from quorate.ranges import half_widths
-from quorate.users import UserData
 
 __all__ = ["AutoRun", "InHalfWidths", "unit_bound"]
 
-# So many scales of its noise a number of present users must be short before anyone is missed, and
-# so many are taken off it then: e^-9 and e^-3 of all runs.
+# This many scales of its noise a number of present users must be short before anyone is missed, and
+# this many are taken off it then: e^-9 and e^-3 of all runs.
 _MISSED, _CAREFUL = 9.0, 3.0
 # Costs are added up in floating point.
 _ROUNDING = 1.0 + 2.0**-40
-_WIDE = "the range is not much wider than the users."
+_WIDE = "users fill most of the public range."
 _FEW = "too few users to find a range privately."
 
 
@@ -51,7 +51,7 @@ class InHalfWidths:
 
 
 def unit_bound(bound: Bound) -> Bound:
-    """Return what a bound becomes in its half-widths.
+    """Return the bound in units of its half-widths.
 
     >>> unit_bound(Box([0.0, 0.0], [2.0, 9.0])) == Box([-1.0, -1.0], [1.0, 1.0])
     True
@@ -63,7 +63,7 @@ def unit_bound(bound: Bound) -> Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoRun:
-    """One mean of vectors in half-widths, by the way that suits.
+    """One mean of vectors in half-widths, by the method with the smallest expected error.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class AutoRun:
     account: Account
 
     def adapt(self) -> MeanRelease:
-        """Go the way that is expected to err least."""
+        """Use the method with the smallest expected error."""
         size = self._size_for_ball() if self.account.mu else self.count()
         known = self.known(size)
         search = known.search
@@ -95,18 +95,18 @@ class AutoRun:
             self.account.set_aside(cost * _ROUNDING)
             if not self._is_near(self.known(size).widest_ball, size, cost):
                 return self.clip(size, _WIDE if known.is_certain else _FEW)
-        return self.ball(size, "a ball drifted from the range to where the users are.")
+        return self.ball(size, "a clipping ball was moved to where the users are.")
 
     def _is_near(self, spread: float, size: Size, cost: float) -> bool:
-        """Ask whether people are at most so far apart: all of one feature, or pairs of them."""
+        """Estimate whether users are at most so far apart: all in one feature, or in pairs."""
         if self.users.dimension > 1:
             return are_near(self.users, spread, epsilon=cost, account=self.account)
         windows = Windows.of(self.users.column(0), size=size.number)
-        return windows.are_in(WINDOW * spread, epsilon=cost, account=self.account)
+        return windows.are_in(OTHERS_WINDOW * spread, epsilon=cost, account=self.account)
 
-    def known(self, size: Size) -> Known:
-        """Return the numbers that ways are asked with."""
-        return Known(
+    def known(self, size: Size) -> ExpectedErrors:
+        """Return the numbers from which expected errors follow."""
+        return ExpectedErrors(
             users=size.number,
             dimension=self.users.dimension,
             epsilon=float_down(self.account.left),
@@ -118,8 +118,9 @@ class AutoRun:
     def _size_for_ball(self) -> Size:
         """Return how many users there are, before it is decided whether noise is Gaussian.
 
-        Under replacement a ball counts the absent at no cost; otherwise their number is bought with
-        a part of epsilon that is set aside, because beside Gaussian noise it would cost a square.
+        Under replacement a ball counts absent users at no cost. Otherwise the number of users is
+        estimated with a part of epsilon that is reserved for it: as a pure release it is cheaper
+        outside of the Gaussian budget.
         """
         if self._is_replaced:
             return Size(float(max(1, self.users.n_users)), 0.0)
@@ -133,7 +134,7 @@ class AutoRun:
         )
 
     def ball(self, size: Size, reason: str) -> MeanRelease:
-        """Let a ball drift to the users."""
+        """Move a clipping ball towards the users."""
         return self._gaussian(size).ball(size, reason)
 
     def _gaussian(self, size: Size | None) -> GaussianRun:
@@ -144,9 +145,9 @@ class AutoRun:
     def interval(self, size: Size) -> MeanRelease:
         """Find an L1 ball around the users, or an interval in each feature, or clip."""
         known = self.known(size)
-        if not known.can_look:
+        if not known.can_afford_search:
             return self.clip(size, _FEW)
-        if known.looks_at_all:
+        if known.can_afford_widths:
             run = IntervalRun(users=self.users, account=self.account, size=size)
             return run.adapt(known, lambda reason: self.clip(size, reason))
         spread = typical_distance(self.users, epsilon=known.spacing, account=self.account)
@@ -158,14 +159,14 @@ class AutoRun:
         return search.diamond(search.middles(widths, known), spread, known)
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
-        """Clip to the range, with noise of the largest coordinate or Gaussian noise."""
+        """Clip to the range, with joint noise for the largest coordinate, or Gaussian noise."""
         known = self.known(Size(1.0, 0.0))
         if self.account.mu and known.gaussian_error <= known.range_error:
             return self._gaussian(None).clip(reason)
         return self._pure.clip_to_range(size, known.epsilon, reason)
 
     def count(self) -> Size:
-        """Release how many users are present; everybody, unless many are seen to be missing."""
+        """Release the number of present users: that of all users unless many are absent."""
         if not self._is_replaced:
             return self._pure.buy_size(self.known(Size(1.0, 0.0)).presence)
         everybody = Size(float(max(1, self.users.n_users)), 0.0)

@@ -1,14 +1,14 @@
-"""How far out to clip: a distance beyond which few users are, by one choice among all distances.
+"""Where to clip: a distance beyond which few users lie, chosen privately among all distances.
 
-A distance is the better the fewer users lie beyond it, and the worse the larger it is, because the
-noise of what follows grows with it. One user who moves makes *all* numbers of users beyond grow, or
-none of them, or all fall: two of them differ by at most 1 more than before, so the choice costs
-half of what quantiles do.
+The score of a distance falls with the number of users beyond it, and with the distance itself,
+because the noise of the next step grows with it. A change of one user changes the numbers of users
+beyond all distances in the same direction, each by 0 or 1. So differences of scores change by at
+most 1, and the choice costs half of what quantiles cost.
 
-The choice favours larger distances by chance. A step that makes one wider by a factor must
-therefore be the less likely by more than the square of that factor, or the rare runs would make the
-error; which is why steps are paid for in users. Beyond some steps they are not, so that many users
-far away are never mistaken for nobody.
+The choice favours larger distances by chance. The probability of a distance that is too wide by a
+factor must fall faster than the square of that factor. Otherwise rare runs would dominate the mean
+square error. So each step to a larger distance lowers the score by a price. After some steps the
+price stops growing, so that many users far away are never overlooked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.means.weighted_users import OfUsers, PeopleVectors, WeightedUsers
 from quorate.mechanisms.choices.choose import ChooseBest
 
@@ -30,14 +30,14 @@ _PER_DOUBLING, _PAID, _COARSE = 4, 32, 8
 # A distance that is wider by a factor is less likely by this power of it, times the root of the
 # dimension, by which the noise of a sum grows. Above 2, or rare wide ones would make the error.
 _POWER = 4.0
-# Scores are integers: so many to a person.
+# Scores are integers: this many units per person.
 _FINE = 64
 # No more users are beyond an end than is stated, but in this share of runs.
 _WRONG = 0.02
 
 
 def price(dimension: int) -> float:
-    """Return what a step costs, in people x epsilon.
+    """Return the penalty of a step, in users times epsilon.
 
     >>> round(price(1), 3), round(price(4), 3)
     (0.693, 1.386)
@@ -46,10 +46,9 @@ def price(dimension: int) -> float:
 
 
 def varying(dimension: int) -> float:
-    """Return the root mean square of how much wider a distance is than the best one.
+    """Return the root mean square of the ratio of the chosen distance to the best one.
 
-    Widths that are chosen by chance have a density that falls as f^-p, whose mean square is
-    p / (p - 2).
+    The density of the ratio f falls as f^-p, so its mean square is p / (p - 2).
 
     >>> round(varying(1), 3), round(varying(4), 3)
     (1.414, 1.155)
@@ -60,7 +59,7 @@ def varying(dimension: int) -> float:
 
 @dataclass(frozen=True)
 class End:
-    """A released distance, and how many users are beyond it at most, except for a few runs."""
+    """A released distance, and an upper bound on the number of users beyond it."""
 
     distance: float
     most: float
@@ -68,7 +67,7 @@ class End:
 
 @dataclass(frozen=True)
 class _Ends:
-    """Distances to choose an end from, and what each of them costs, in people x epsilon."""
+    """Candidate distances and their prices, in users times epsilon."""
 
     distances: NDArray[np.float64]
     costs: NDArray[np.float64]
@@ -83,10 +82,10 @@ class _Ends:
         return cls(distances, step * np.arange(float(places.size)))
 
     def released(self, chosen: int, epsilon: float) -> End:
-        """Return a chosen end, and how many are beyond it.
+        """Return a chosen end with a bound on the number of users beyond it.
 
-        With k users there its chance is at most e to the power of what the last end, which has
-        nobody beyond, costs more, less k epsilon.
+        With k users beyond it, its probability is at most exp(p - k epsilon). Here p is the
+        difference in price to the last end, which has nobody beyond it.
         """
         last = chosen == self.costs.size - 1
         doubt = float(self.costs[-1] - self.costs[chosen]) + math.log(self.costs.size / _WRONG)
@@ -106,12 +105,12 @@ def choose_end(
     account: Account,
     dimension: int = 1,
 ) -> End:
-    r"""Release a distance beyond which there are few users; nobody is beyond ``farthest``.
+    r"""Release a distance beyond which few users lie; all users lie within ``farthest``.
 
-    The score of a distance is minus the number of users beyond it, minus a public price. One user
-    who is replaced, added or removed moves the numbers of users beyond all distances in the same
-    direction, each by 0 or 1: two scores differ by at most 1 more than before. That is what a
-    sensitivity of 1/2 stands for, because a choice depends on differences of scores only
+    The score of a distance is the negative of the number of users beyond it plus a public penalty.
+    One user who is replaced, added or removed moves the numbers of users beyond all distances in
+    the same direction, each by 0 or 1: two scores differ by at most 1 more than before. This
+    corresponds to a sensitivity of 1/2, because a choice depends on differences of scores only
     (:class:`~quorate.mechanisms.choices.choose.ChooseBest`).
     """
     ends = _Ends.between(first, farthest, price(dimension))
@@ -131,7 +130,7 @@ def choose_end(
 
 @dataclass(frozen=True)
 class _Negative:
-    """Minus a distance of each user; NaN if absent."""
+    """Each user's distance with a minus sign; NaN if absent."""
 
     distance: OfUsers
 

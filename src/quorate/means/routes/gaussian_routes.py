@@ -1,7 +1,7 @@
-"""The mean under a Gaussian budget: clip to the range, or let a ball drift to the users.
+"""The mean under a Gaussian budget: clip to the range, or move a clipping ball to the users.
 
-One :class:`GaussianRun` spends one :class:`~quorate.accounting.account.Account`. Everything that is
-decided follows from public and released numbers.
+One :class:`GaussianRun` spends one :class:`~quorate.core.account.account.Account`. All decisions
+follow from public and released numbers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Ball, Interval
 from quorate.core.bounds.or_absent import OrAbsent
+from quorate.core.guarantees import Relation
 from quorate.estimators import Route
-from quorate.grid import Ball, Interval
-from quorate.guarantees import Relation
 from quorate.means.present_mean import (
     ErrorParts,
     MeanRelease,
@@ -54,14 +54,14 @@ class GaussianRun:
         Radius of the public bound.
     account : Account
     size : Size or None
-        How many users there are, if that was released; bought if it is private.
+        The number of users, if it is known; otherwise it is estimated privately.
     hostile : float, default=0.0
-        Share of users who may be anywhere.
+        Share of users with arbitrary vectors.
     spread : float or None
-        A public spread, if the caller knows one.
+        A public spread, if one is known.
     records : float or None
-        Number of records from which on a user has full weight; ``None`` buys it if it is known how
-        many they hold.
+        Number of records from which on a user has full weight. ``None`` estimates it privately if
+        record counts are available.
     """
 
     users: PeopleVectors
@@ -117,16 +117,16 @@ class GaussianRun:
         return MeanRelease(mean=mean, parts=parts, route=Route(name="clip", reason=reason))
 
     def adapt(self) -> MeanRelease:
-        """Let a ball drift to the users, unless they are too few for it to leave the range."""
+        """Move a ball to where the users are, unless they are too few for it to shrink."""
         size = self._count(_COUNT)
         mu = math.sqrt(float(self.account.square_left))
-        told = {"users": size.number, "mu": mu, "diameter": self._diameter}
-        if not can_drift(dimension=self.users.dimension, **told):
+        public = {"users": size.number, "mu": mu, "diameter": self._diameter}
+        if not can_drift(dimension=self.users.dimension, **public):
             return replace(self, size=size).clip("too few users to find a ball around them.")
-        return self.ball(size, "a ball drifted from the bound to where the users are.")
+        return self.ball(size, "a clipping ball was moved to where the users are.")
 
     def ball(self, size: Size, reason: str) -> MeanRelease:
-        """Let a ball drift to the users."""
+        """Move a ball to where the users are."""
         users, weight = self._weighted(size)
         release = DriftingBall(
             users=users,
@@ -140,7 +140,7 @@ class GaussianRun:
         return replace(release, route=replace(release.route, records=users.records))
 
     def _count(self, share: float) -> Size:
-        """Return how many users there are; where it is private, buy it with a share of the rest."""
+        """Return the number of users; a private one is estimated with a share of the budget."""
         if self._replaced:
             return Size(float(max(1, self.users.n_users)), 0.0)
         if self.size is not None:

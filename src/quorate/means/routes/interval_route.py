@@ -1,15 +1,14 @@
 """A mean clipped to an interval in each feature: a window that holds most users, and its ends.
 
-In half-widths of the public range, everything pure and paid from one account. In each feature
+Numbers are in half-widths of the public range. All steps use pure differential privacy and are paid
+from one account. In each feature
 
-1. *width*: in how small a window most people are (:mod:`quorate.means.routes.windows`);
-2. *window*: where it lies. How many people each window holds is a number that one of them moves by
-   at most 1, and far windows hold none: that costs half of what a median does;
-3. *ends*: how far out to clip, on each side unless the range ends there
-   (:mod:`quorate.means.routes.ends`);
-
-and everybody is clipped to the box of these intervals. After the first step it is asked whether
-the others are worth their price.
+1. *width*: the smallest window that holds most users (:mod:`quorate.means.routes.windows`); 2.
+*window*: its position. One user changes the count of each window by at most 1, and far windows are
+empty, so the choice costs half of what a median costs; 3. *ends*: where to clip on each side,
+unless the range ends there (:mod:`quorate.means.routes.ends`). Then everybody is clipped to the box
+of these intervals. After the first step the other steps are taken only if their expected gain
+exceeds their cost.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import float_down
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
 from quorate.core.bounds.diamond import Diamond
+from quorate.core.bounds.grid import Bound, Box
+from quorate.core.guarantees import Relation
 from quorate.estimators import Route
-from quorate.grid import Bound, Box
-from quorate.guarantees import Relation
 from quorate.means.present_mean import ErrorParts, MeanRelease, PureRun, Size
 from quorate.means.routes.ends import End, choose_end
-from quorate.means.routes.ways import WINDOW, Known
+from quorate.means.routes.expected_errors import WINDOW, ExpectedErrors
 from quorate.means.routes.windows import Windows
 from quorate.means.weighted_users import PeopleVectors, WeightedUsers
 from quorate.mechanisms.choices.full_windows import choose_window
@@ -48,42 +47,42 @@ _SIZE_SHARE = 0.25
 
 @dataclass(frozen=True)
 class _Cut:
-    """How far clipping at an end is likely to pull the mean, and the share that may be outside."""
+    """The likely clipping bias at an end, and the share of users who may be clipped there."""
 
     pull: float
     share: float
 
     @classmethod
-    def at(cls, end: End, *, width: float, told: float, users: Size) -> _Cut:
-        """Return it for a window of this width, by users x epsilon of the choice of the end."""
-        steep = _STEEP / math.log(max(told, math.e)) ** 3
+    def at(cls, end: End, *, width: float, evidence: float, users: Size) -> _Cut:
+        """Return the effect for a window of this width; ``evidence`` is users times epsilon."""
+        steep = _STEEP / math.log(max(evidence, math.e)) ** 3
         heavy = _HEAVY * min(end.distance / width, _LONGEST)
-        pull = (steep + heavy) * end.distance / told
+        pull = (steep + heavy) * end.distance / evidence
         return cls(pull, min(1.0, end.most / users.number))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PureSearch:
-    """One mean of vectors between -1 and 1, clipped to a bound that is found first.
+    """One mean of vectors between -1 and 1, clipped to a bound that is found privately.
 
     Parameters
     ----------
     users : PeopleVectors
         In half-widths of the public range.
     account : Account
-        Nothing but pure draws so far; what is left of epsilon is spent.
+        The account of all draws; only pure draws so far. All of its epsilon is spent.
     size : Size
-        How many users are present, as far as is known.
+        The number of present users, public or estimated.
     """
 
     users: PeopleVectors
     account: Account
     size: Size
 
-    def middles(self, widths: Sequence[float | None], known: Known) -> list[float]:
-        """Release where windows of these widths lie; the middle of the range where there is none.
+    def middles(self, widths: Sequence[float | None], known: ExpectedErrors) -> list[float]:
+        """Release the middles of windows of these widths; the middle of the range if there is none.
 
-        What is left of the users in other windows is next to none, so that far ones cost nothing.
+        Few users lie in other windows, so distant windows do not raise the cost.
         """
         return [
             0.0
@@ -97,7 +96,9 @@ class PureSearch:
             for column, width in enumerate(widths)
         ]
 
-    def diamond(self, middles: Sequence[float], spread: float, known: Known) -> MeanRelease:
+    def diamond(
+        self, middles: Sequence[float], spread: float, known: ExpectedErrors
+    ) -> MeanRelease:
         """Release the mean of users of this spread, clipped to an L1 ball."""
         d, centre = self.users.dimension, np.array(middles)
         farthest = float(np.sum(1.0 + np.abs(centre)))
@@ -110,8 +111,8 @@ class PureSearch:
             account=self.account,
             dimension=d,
         )
-        told = self.size.number * known.last
-        cut = _Cut.at(end, width=d * WINDOW * spread, told=told, users=self.size)
+        evidence = self.size.number * known.last
+        cut = _Cut.at(end, width=d * WINDOW * spread, evidence=evidence, users=self.size)
         return self.clipped(
             Diamond(_rounded(end.distance), centre=centre),
             pulls=np.full(d, cut.pull / math.sqrt(d)),
@@ -133,7 +134,7 @@ class PureSearch:
             better, epsilon = run.count_users(epsilon, _SIZE_SHARE)
             size = size.combined(better)
         found = run.noisy_mean(slice(None), bound, epsilon, size)
-        # A search among far fewer people than it was told of may have ended anywhere.
+        # A search among far fewer people than assumed may have ended anywhere.
         if not found.is_known or 2.0 * found.users <= size.number:
             pulls = ones
         parts = ErrorParts(
@@ -146,7 +147,7 @@ class PureSearch:
             radius=bound.l1_radius,
             cut_share=share,
         )
-        reason = "most users are in a small part of the range, and how far they reach was found."
+        reason = "most users are in a small part of the range, which was found privately."
         route = Route(name="interval", reason=reason, spread=spread)
         return MeanRelease(mean=found.mean, parts=parts, route=route)
 
@@ -155,8 +156,8 @@ class PureSearch:
 class IntervalRun(PureSearch):
     """One mean of vectors between -1 and 1, clipped to an interval in each feature."""
 
-    def adapt(self, known: Known, clip: Callable[[str], MeanRelease]) -> MeanRelease:
-        """Find intervals and release the mean; ``clip`` clips to the range and says why."""
+    def adapt(self, known: ExpectedErrors, clip: Callable[[str], MeanRelease]) -> MeanRelease:
+        """Find intervals and release the mean; ``clip`` is the fallback, with its reason."""
         cost, account = known.narrowness, self.account
         widths = [
             Windows.of(self.users.column(column), size=self.size.careful).how_narrow(
@@ -171,7 +172,7 @@ class IntervalRun(PureSearch):
         spread = math.hypot(*found) / math.sqrt(len(found)) / WINDOW
         box, diamond = known.box_error(widths), known.diamond_error(spread)
         if min(box, diamond) >= known.range_error:
-            return clip("the range is not much wider than the users.")
+            return clip("users fill most of the public range.")
         middles = self.middles(widths, known)
         # People who crowd at an end of their range are skewed, in several features at once: that
         # makes an L1 ball large.
@@ -212,8 +213,10 @@ class IntervalRun(PureSearch):
             for sign in far
         }
         low, high = (ends[sign].distance if sign in ends else reaches[sign] for sign in (-1.0, 1.0))
-        told = n * outer / max(1, len(far))
-        cuts = [_Cut.at(end, width=width, told=told, users=self.size) for end in ends.values()]
+        evidence = n * outer / max(1, len(far))
+        cuts = [
+            _Cut.at(end, width=width, evidence=evidence, users=self.size) for end in ends.values()
+        ]
         return _Interval(
             lower=middle - low,
             upper=middle + high,
@@ -228,7 +231,7 @@ class IntervalRun(PureSearch):
 
 @dataclass(frozen=True)
 class _Beyond:
-    """How far each user lies from a number of one feature, on one side: sign 1 or -1."""
+    """Distance of each user above (sign 1) or below (sign -1) a value of one feature."""
 
     column: int
     middle: float
@@ -240,7 +243,7 @@ class _Beyond:
 
 @dataclass(frozen=True)
 class _Interval:
-    """An interval, how far clipping to it may move the mean, and how many may be outside."""
+    """An interval, its possible clipping bias, and the share of users who may be clipped."""
 
     lower: float = -1.0
     upper: float = 1.0
@@ -250,7 +253,7 @@ class _Interval:
 
 
 def _rounded(radius: float) -> float:
-    """Return a radius of few bits, a little larger: a whole number of steps of any grid."""
+    """Round a radius up to a few bits, so that it is a whole number of grid steps."""
     mantissa, power = math.frexp(radius)
     return math.ldexp(math.ceil(mantissa * 2.0**16), power - 16)
 

@@ -1,4 +1,4 @@
-"""How far apart people are, from random pairs of them: one question before anything is searched."""
+"""How far apart users are, from random pairs: one private statistic before any search."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from quorate.accounting.account import Account
-from quorate.means.routes.ways import NEAR
+from quorate.core.account.account import Account
+from quorate.means.routes.expected_errors import NEAR, distances
 from quorate.means.weighted_users import PeopleVectors
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 
 __all__ = ["are_near", "typical_distance"]
 
-# Distances to choose from, in half-widths: powers of the root of 2 from 1.3e-6 to the root of 2.
-_DISTANCES = math.sqrt(2.0) ** np.arange(-39.0, 2.0)
+_DISTANCES = np.array(distances())
 # A quantile well above the median of the distances of pairs: where most people hold the same
 # number, half of the pairs are no distance apart.
 _QUANTILE = Fraction(3, 4)
-# So many people make enough pairs.
+# This many people make enough pairs.
 _MOST_PAIRED = 2**17
 
 
 def are_near(users: PeopleVectors, width: float, *, epsilon: float, account: Account) -> bool:
-    """Release whether most pairs of those who are present are no farther apart than a width.
+    """Release whether most pairs of present users are at most this far apart.
 
-    Distances are root mean squares of a coordinate, in units of one person's spread: divided by the
-    root of 2. The pairs are random, disjoint and secret; see
+    A distance is the root mean square over coordinates, divided by the root of 2, so that it
+    estimates the spread of one user. The pairs are random, disjoint and secret; see
     :class:`~quorate.mechanisms.means.pair_quantile.PairQuantile`.
     """
     return _release(users, np.array([width]), NEAR, epsilon=epsilon, account=account) == 0
 
 
 def typical_distance(users: PeopleVectors, *, epsilon: float, account: Account) -> float | None:
-    """Release the spread of normal users; none where most of them hold the same vector."""
+    """Release the typical spread of users; None if most users have the same vector."""
     found = _release(users, _DISTANCES, _QUANTILE, epsilon=epsilon, account=account)
     d = users.dimension
     # The quantile of the root mean square of d normal numbers.
@@ -53,7 +52,7 @@ def _release(
     epsilon: float,
     account: Account,
 ) -> int:
-    """Release the place of the first distance that is not shorter than the quantile of pairs."""
+    """Release the index of the first distance that is at least the quantile of the pairs."""
     apart = users.pair_distances(account, most=_MOST_PAIRED, only_present=True)
     mechanism = PairQuantile(
         domain=(0, distances.size), epsilon=epsilon, quantile=quantile, relation=account.relation
@@ -64,7 +63,7 @@ def _release(
 
 @dataclass(frozen=True)
 class _Cells:
-    """The place of the first of some distances that is not shorter, or after all of them."""
+    """Index of the first listed distance that is not shorter, or the number of distances."""
 
     limits: NDArray[np.float64]
 

@@ -1,14 +1,14 @@
-r"""In how small a window of one feature most people are: one question before it is searched.
+r"""The smallest window of one feature that holds most users: one private statistic before a search.
 
-Numbers are in half-widths of the public range. By how many users a window is full is
+Numbers are in half-widths of the public range. The fullness of a window, in users, is
 
 .. math:: W - a P - s n
 
 where W users are in the window, P of them in its fullest cell, or a sixteenth of all if it holds
-fewer, and n in all, which is public or released; see :mod:`quorate.mechanisms.choices.full_windows`
-for how far one user moves it. With a = 0 it is a share s of the users; otherwise those who hold the
-same number speak for themselves only: with a = 1 - s it is a share s of the others that has to be
-there, too.
+fewer, and n in all, which is public or released. Its sensitivity is in
+:mod:`quorate.core.questions.windows`. With a = 0 it is a share s of the users; otherwise
+users who hold the same number do not count for the others: with a = 1 - s a window must also hold a
+share s of the others.
 """
 
 from __future__ import annotations
@@ -18,18 +18,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.questions.windows import FINE, CellCounts
 from quorate.core.sealed import Sealed, SealedRows
-from quorate.means.routes.ways import ALIKE, FEWEST_ALIKE, IN_WINDOW, POINT, widths
+from quorate.means.routes.expected_errors import (
+    ALIKE,
+    FEWEST_ALIKE,
+    IN_WINDOW,
+    OTHERS,
+    POINT,
+    widths,
+)
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.mechanisms.choices.full_windows import FINE, CellCounts
 
 __all__ = ["Windows"]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Cells of one number of each user who is present, and what windows of them hold.
+    """Cells of one value of each present user, and counts of users in windows of cells.
 
     Parameters
     ----------
@@ -41,7 +48,7 @@ class Windows:
     --------
     >>> import numpy as np
     >>> from quorate.core.people import People
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> account = Account.open(epsilon=1.0)
     >>> rows = np.random.default_rng(0).uniform(0.3, 0.31, size=(400, 1))
     >>> people = People(UserData(rows, offsets=range(401)), account.relation)
@@ -55,11 +62,11 @@ class Windows:
 
     @classmethod
     def of(cls, values: SealedRows, *, size: float) -> Windows:
-        """Return the cells of numbers between -1 and 1, one a user."""
+        """Return the cells of values between -1 and 1, one for each user."""
         return cls(CellCounts.of(values, cell=POINT), size)
 
     def above(self, width: float, share: float, *, alike: float = 0.0) -> Sealed:
-        """Return by how many 64ths of a user the best window is fuller than it should be."""
+        """Return by how many 64ths of a user the best window exceeds the required number."""
         fullest = self.cells.fullest(
             width=width,
             alike=round(FINE * alike),
@@ -68,24 +75,27 @@ class Windows:
         return fullest - math.ceil(FINE * share * self.size)
 
     def are_in(self, width: float, *, epsilon: float, account: Account) -> bool:
-        r"""Release whether a window of this width holds the users that it should.
+        r"""Release whether a window of this width holds enough users.
 
-        The answer is wrong with a probability of at most :math:`e^{-\epsilon k}`, k being how many
-        users it is above or below.
+        Users with the most frequent value in the window do not count. If nearly all users have the
+        same value, a window around it says nothing about the others. The answer is wrong with
+        probability at most :math:`e^{-\epsilon k}`, where k is how many users the window is above
+        or below the required number.
         """
-        more = self.above(width, IN_WINDOW, alike=1.0 - IN_WINDOW)
+        more = self.above(width, OTHERS, alike=1.0)
         mechanism = ChooseBest(
             candidates=2, epsilon=epsilon, sensitivity=FINE, relation=account.relation
         )
         return mechanism.release((-more).beside(more), account=account) == 1
 
     def how_narrow(self, *, epsilon: float, account: Account) -> float | None:
-        """Release how small a window most users are in; none if it is a point.
+        """Release the width of the smallest window with most users; None if it is a single point.
 
-        Answer j says that window j is the last one that is full; the first that none is, so that
-        most users are in the range only. Its score is the smallest of how far window j is above
-        what it should be, the next one below, and the point below. The last answer's score is how
-        far the point is above.
+        Answer j means that width j is the smallest with a full window; the first answer means that
+        no window is full. Its score is the smallest of three margins: how far width j is above the
+        required number of users, how far the next width is below it, and how far the point is below
+        it. The score of the last answer (a point) is how far the point is above the required
+        number.
         """
         asked = widths()
         more = [self.above(width, IN_WINDOW, alike=1.0 - IN_WINDOW) for width in asked]

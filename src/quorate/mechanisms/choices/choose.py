@@ -1,9 +1,9 @@
 """Private choice among finitely many candidates, and how much worse than the best it may be.
 
 Permute-and-flip is the default: it never errs more than the exponential mechanism and costs the
-same. The exponential mechanism (a maximum of scores with Gumbel noise) stays for those who compose
-many choices, because its privacy loss has a bounded range. A :class:`ChoiceError` is what
-``error_`` of a choice tells.
+same. The exponential mechanism (a maximum of scores with Gumbel noise) remains for compositions of
+many choices, because its privacy loss has a bounded range. :class:`ChoiceError` is the type of
+``error_`` of a choice.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.sealed import Sealed, check_sealed
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.stated_error import StatedError
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # public: 95 % is the convention of stated errors
 """With which most errors are stated."""
 
 _COVERS = (
@@ -58,9 +58,9 @@ def exponential_rate(
 
     One user moves each score by at most the sensitivity D. A weight and the sum of all weights then
     change by a factor of at most exp(rate * D) each, in the worst case in opposite directions:
-    epsilon = 2 rate D. If a user can only move all scores the same way, both factors lie on the
-    same side of 1, and epsilon = rate D. Replacing a user removes one and adds another, which moves
-    scores both ways, so one-sided scores are refused under ``Relation.REPLACE``.
+    epsilon = 2 rate D. If a user can only move all scores the same way, both factors are at least 1
+    or both at most 1, and epsilon = rate D. Replacing a user removes one and adds another, so
+    scores move in both directions; one-sided scores are refused under ``Relation.REPLACE``.
 
     >>> exponential_rate(1.0, sensitivity=2, relation=Relation.REPLACE, one_sided=False)
     Fraction(1, 4)
@@ -84,7 +84,7 @@ def exponential_rate(
 
 
 class ExponentialMechanism(PureMechanism):
-    """A choice by weights exp(rate * score); a base for frozen dataclasses with these fields.
+    """A choice by weights exp(rate * score): base of dataclasses with these fields.
 
     >>> from quorate.mechanisms import ChooseBest
     >>> ChooseBest(candidates=3, epsilon=1.0, sensitivity=2).rate
@@ -124,10 +124,10 @@ class Selection(Enum):
 def permute_and_flip_probabilities(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Return the law of permute-and-flip for scores divided by the scale.
 
-    With :math:`p_j = e^{x_j - \max x}`, candidate i wins with probability
-    :math:`\int_0^1 p_i \prod_{j \ne i} (1 - u p_j) \, du`: it comes up at a uniform time u, its
-    flip succeeds, and whoever came up before failed. The integrand is a polynomial without
-    negative values, so Gauss-Legendre quadrature is exact up to rounding.
+    With :math:`p_j = e^{x_j - \max x}`, candidate i wins with probability :math:`\int_0^1 p_i
+    \prod_{j \ne i} (1 - u p_j) \, du`: it is visited at a uniform time u, its coin flip succeeds,
+    and all candidates visited before failed. The integrand is a polynomial without negative values,
+    so Gauss-Legendre quadrature is exact up to rounding.
 
     >>> permute_and_flip_probabilities(np.array([0.0, -np.log(2.0)])).round(6).tolist()
     [0.75, 0.25]
@@ -173,7 +173,7 @@ class ChooseBest(ExponentialMechanism):
     -------
     With probability at least :math:`1 - \beta` the chosen score is at most ``error_bound(beta)``
     below the largest. The bound is the smallest integer for which this holds for all scores; the
-    worst case is one best candidate and all others equally far behind. It is
+    worst case is one best candidate and all others at the same distance. It is
     :math:`O(s \log(k/\beta))` for k candidates.
 
     Complexity
@@ -183,7 +183,7 @@ class ChooseBest(ExponentialMechanism):
     Parameters
     ----------
     candidates : int
-        How many there are; public.
+        Their public number.
     epsilon : float
     sensitivity : int or Fraction, default=1
         How far one user may move any one score.
@@ -263,7 +263,7 @@ class ChooseBest(ExponentialMechanism):
         return np.asarray(weights / weights.sum())
 
     def error_bound(self, beta: float) -> int:
-        """Return how far below the largest score the chosen one is, except with chance ``beta``."""
+        """Bound how far the chosen score is below the largest, except with probability ``beta``."""
         _validate.probability(beta=beta)
         if self.candidates == 1:
             return 0
@@ -289,20 +289,19 @@ class ChooseBest(ExponentialMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceError(StatedError):
-    """How much worse than the best candidate the chosen one may be, by what was counted.
+    """How much worse than the best candidate the chosen one may be, in the counted unit.
 
-    ``worst`` is the bound that the mechanism proves, at public and released numbers, and needs no
-    assumption about people. ``bound`` is the same, or less under the assumption that ``covers``
-    names.
+    ``worst`` is the proven bound of the mechanism, which needs no assumption about people.
+    ``bound`` is the same, or less under the assumption that ``covers`` names.
 
     Attributes
     ----------
     bound : float
-        In ``unit``; infinite where nothing can be stated.
+        In ``unit``; infinite if no bound is known.
     unit : str
-        "people": so many people's whole say in what is counted.
+        With "people" it is the number of people whose full contribution it equals.
     share : float or None
-        The same as a share of all people, where their number is public.
+        The same as a share of all people, if their number is public.
     confidence, coordinates, worst, covers
         See :class:`~quorate.mechanisms.stated_error.StatedError`.
 
@@ -312,7 +311,7 @@ class ChoiceError(StatedError):
     >>> print(error)
     at most 24 people (2.4%) worse than the best, with probability 95%
     >>> ChoiceError.unknown("Nobody knows.").covers
-    'No statement: nobody knows.'
+    'No error is stated: nobody knows.'
     """
 
     bound: float
@@ -341,7 +340,7 @@ class ChoiceError(StatedError):
         )
 
     def assuming(self, people: float, assumption: str, *, n_users: int) -> ChoiceError:
-        """Return the error with a smaller bound that holds under an assumption, and says so.
+        """Return the error with a smaller bound that holds under a stated assumption.
 
         >>> proved = ChoiceError.of_people(80.0, counts="mistakes", n_users=1000)
         >>> usual = proved.assuming(20.0, "people are as usual", n_users=1000)
@@ -371,7 +370,7 @@ class ChoiceError(StatedError):
     @classmethod
     def unknown(cls, reason: str) -> ChoiceError:
         """Return that nothing is stated, and why."""
-        covers = f"No statement: {reason[0].lower()}{reason[1:]}"
+        covers = f"No error is stated: {reason[0].lower()}{reason[1:]}"
         return cls(bound=math.inf, coordinates=(math.inf,), covers=covers)
 
     @property
@@ -386,7 +385,8 @@ class ChoiceError(StatedError):
         if self.unit != "people":
             return f"at most {self.bound:.3g} ({self.unit}), {sure}"
         share = "" if self.share is None else f" ({self.share:.1%})"
-        return f"at most {self.bound:,.0f} people{share} worse than the best, {sure}"
+        people = "1 person" if round(self.bound) == 1 else f"{self.bound:,.0f} people"
+        return f"at most {people}{share} worse than the best, {sure}"
 
 
 def _miss_the_best(flip: float, others: int) -> float:

@@ -1,8 +1,7 @@
-"""By how many users a released quantile is off: one noisy look after the release.
+"""The rank error of a released quantile, in users: one noisy measurement after the release.
 
-What a choice among 10^12 numbers may miss in the worst case is ten times what it misses among most
-people, and nothing at all where many share a number. One noisy measurement of the rank tells which
-it was.
+The worst-case rank error of a choice among 10^12 numbers is ten times the typical one, and zero
+where many people share a number. One noisy measurement of the rank tells which it was.
 """
 
 from __future__ import annotations
@@ -13,21 +12,20 @@ from fractions import Fraction
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
-from quorate.core.moves import Moves
-from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows, seal
-from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
-from quorate.mechanisms.choices.quantiles import check_denominator, rank_loss, rank_sensitivity
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
+from quorate.core.noise.exact_decisions import LARGEST_SCALE
+from quorate.core.questions.ranks import rank_of, rank_sensitivity
+from quorate.core.sealed import SealedRows, check_rows, check_sealed
+from quorate.exceptions import ParameterError
 from quorate.mechanisms.pure import PureMechanism
-from quorate.noise.exact_decisions import LARGEST_SCALE
 
 __all__ = ["NoisyRank"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyRank(PureMechanism):
-    r"""Release by how many users a public point misses a quantile of their values, with noise.
+    r"""Release a public point's rank error as a quantile, in users, with noise.
 
     Privacy
     -------
@@ -38,15 +36,15 @@ class NoisyRank(PureMechanism):
     public : the point, ``quantile``, ``epsilon``; under ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : The loss of one point is an integer that one user moves by at most ``sensitivity``, by
-        the proof of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`. Discrete
+        the proof in :mod:`quorate.core.questions.ranks`, and its seal says so. Discrete
         Laplace noise of scale at least ``sensitivity`` / :math:`\varepsilon` is added to it.
 
     Utility
     -------
-    With probability at least :math:`1 - \beta` the rank is off by at most
-    ``upper_bound(released, beta)`` users, for every point and all data. The bound exceeds the true
-    error by about :math:`2 \ln(1/2\beta)/\varepsilon` users. It is zero if more users than that
-    would have to change before the point is no longer a quantile.
+    With probability at least :math:`1 - \beta` the rank is off by at most ``upper_bound(released,
+    beta)`` users, for every point and all data. The bound exceeds the true error by about :math:`2
+    \ln(1/2\beta)/\varepsilon` users. It is negative if the point stays a quantile even if some
+    users change.
 
     Complexity
     ----------
@@ -84,8 +82,6 @@ class NoisyRank(PureMechanism):
         _validate.positive(epsilon=self.epsilon)
         _validate.probability(quantile=self.quantile)
         _validate.one_of(tuple(Relation), relation=self.relation)
-        # Losses are then integers of 64 bits whatever people hold, as they are for the quantile.
-        check_denominator(self.quantile)
         if not self.scale <= LARGEST_SCALE:
             raise ParameterError(
                 f"Expected an epsilon of at least {self.sensitivity / LARGEST_SCALE:.3g} for this "
@@ -99,7 +95,7 @@ class NoisyRank(PureMechanism):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise, rounded up; a user counts as many as the quantile's denominator."""
+        """Scale of the noise, rounded up; one user counts as the quantile's denominator."""
         return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
 
     def release(
@@ -110,25 +106,19 @@ class NoisyRank(PureMechanism):
         point: int,
         account: Account | None = None,
     ) -> int:
-        """Return the noisy loss of a point for users who are content from ``lower`` to ``upper``.
+        """Return the noisy loss of a point for users with the intervals [``lower``, ``upper``].
 
-        It is in parts of a user, and negative where users would have to move before the point
-        misses the quantile.
+        It is in fractions of a user. It is negative if users would have to change before the point
+        is no longer a quantile.
         """
         for each in (lower, upper):
             check_sealed(each, SealedRows)
             check_rows(each, self.relation)
-        low, high = opened_rows(lower), opened_rows(upper)
-        _validate.integer_dtype(lower=low.dtype, upper=high.dtype)
-        if low.ndim != 1 or low.shape != high.shape:
-            raise SchemaError("Expected one lower and one upper limit of each user, in one axis.")
-        loss = rank_loss(low, high, point=point, quantile=self.quantile)
-        reach = self.sensitivity
-        sealed = seal([loss], Moves(reach, reach**2, reach, reach), self.relation, lower.among)
-        return int(Account.of_release(account, self).laplace(sealed, scale=self.scale)[0])
+        loss = rank_of(lower, upper, point=point, quantile=self.quantile)
+        return int(Account.of_release(account, self).laplace(loss, scale=self.scale)[0])
 
     def upper_bound(self, released: int, beta: float) -> float:
-        """Return by how many users the rank is off at most, except with probability ``beta``.
+        """Bound the error of the rank, in users, except with probability ``beta``.
 
         >>> NoisyRank(epsilon=0.2, quantile=Fraction(1, 2)).upper_bound(0, 0.05)
         11.5

@@ -1,37 +1,28 @@
-"""Private choice over huge ordered domains.
+"""Private choice over huge ordered domains, and how much worse than the best it may be.
 
-A loss that depends on users' values is constant between neighbouring values, so a domain of 2^63
-points falls into few pieces. The exponential mechanism chooses a piece by its size and its loss and
-then a point inside; this is the same law as choosing among all points, and nothing grows with the
-size of the domain. Permute-and-flip over all points never errs more; it counts, for each loss, how
-many of its points would come up with heads, and takes time for each different loss.
+The choice itself is a closed operation (:mod:`quorate.core.account.along_a_line`); what it costs
+follows from the seal of the losses. Permute-and-flip over all points never errs more than the
+exponential mechanism; it counts, for each loss, how many of its points would come up with heads,
+and takes time for each different loss.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate._validate import exact
-from quorate.accounting.account import Account, sample_for
-from quorate.core.questions.lines import SealedLine, opened_line
-from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
+from quorate.core.account.account import Account
+from quorate.core.account.along_a_line import EVERY_POINT, Scale, choose_point, point_law
+from quorate.core.guarantees import Relation
+from quorate.core.questions.lines import SealedLine
+from quorate.exceptions import ParameterError
 from quorate.mechanisms.choices.choose import ExponentialMechanism, Selection
-from quorate.mechanisms.choices.exponential import (
-    check_pieces,
-    choose_weighted,
-    weighted_probabilities,
-)
-from quorate.mechanisms.choices.flips import first_heads, flip_probabilities
-from quorate.noise import NoiseSource
-from quorate.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["ChooseOrdered"]
 
@@ -56,10 +47,11 @@ class ChooseOrdered(ExponentialMechanism):
         :math:`e^{\lambda\Delta}`, and the probability of u by at most :math:`e^{2\lambda\Delta}`;
         if a user moves all losses in the same direction, by at most :math:`e^{\lambda\Delta}`. The
         rational :math:`\lambda = \varepsilon/2\Delta` (one-sided :math:`\varepsilon/\Delta`) is
-        used as it is. A piece of L points with loss s has weight :math:`L e^{-\lambda s}` and its
-        points are equally likely, so how the domain is cut does not matter. Permute-and-flip at the
-        same rate has the same loss (:class:`~quorate.mechanisms.choices.choose.ChooseBest`). Exact
-        sampling: ``docs/proofs/ordered_choice.md``. [1]_ [2]_
+        used exactly. A piece of L points with loss s has weight :math:`L e^{-\lambda s}` and its
+        points are equally likely, so the division of the domain into pieces does not matter.
+        Permute-and-flip at the same rate has the same loss
+        (:class:`~quorate.mechanisms.choices.choose.ChooseBest`). What is paid is the rate times
+        what the seal says: :mod:`quorate.core.account.along_a_line`. [1]_ [2]_
 
     Utility
     -------
@@ -69,8 +61,8 @@ class ChooseOrdered(ExponentialMechanism):
 
     Complexity
     ----------
-    Time and memory :math:`O(J)` for J pieces, some three sorts of J numbers; some 130 random bits.
-    Permute-and-flip: integers of some 200 digits for each different loss, as well.
+    Time and memory :math:`O(J)` for J pieces, about three sorts of J numbers; about 130 random
+    bits. Permute-and-flip also needs integers of about 200 digits for each different loss.
 
     Parameters
     ----------
@@ -81,7 +73,7 @@ class ChooseOrdered(ExponentialMechanism):
     one_sided : bool, default=False
         Whether a user can only move all losses in the same direction; ``Relation.ADD_REMOVE`` only.
     selection : Selection, default=Selection.GUMBEL
-        The exponential mechanism, or permute-and-flip, which is for few different losses.
+        The exponential mechanism, or permute-and-flip, which suits few different losses.
 
     References
     ----------
@@ -93,9 +85,10 @@ class ChooseOrdered(ExponentialMechanism):
     --------
     Losses 50, 0, 50 on pieces of 2^62, 1000 and 2^62 points that begin at -2^62:
 
+    >>> from quorate.core.by_hand import line_by_hand
     >>> lengths = np.array([2**62, 1000, 2**62], dtype=np.uint64)
     >>> choice = ChooseOrdered(epsilon=4.0)
-    >>> 0 <= choice.release(lengths, np.array([50, 0, 50]), lower=-(2**62)) < 1000
+    >>> 0 <= choice.release(line_by_hand(lengths, np.array([50, 0, 50])), lower=-(2**62)) < 1000
     True
     >>> choice.error_bound(2**63, beta=1e-6)
     28
@@ -111,58 +104,41 @@ class ChooseOrdered(ExponentialMechanism):
         _validate.one_of(tuple(Selection), selection=self.selection)
         _ = self.rate
 
-    def release(
+    def release(self, losses: SealedLine, *, lower: int = 0, account: Account | None = None) -> int:
+        """Return a point of {lower, ..., lower + size - 1} with a loss close to the smallest.
+
+        Parameters
+        ----------
+        losses : SealedLine
+            Losses of ordered points; the seal says how far one user moves each of them.
+        lower : int, default=0
+            The first point of the domain.
+        account : Account, optional
+            The account to charge; by default a new one for this release.
+        """
+        return self.release_among(EVERY_POINT, losses, lower=lower, account=account)
+
+    def release_among(
         self,
-        lengths: SealedLine | NDArray[np.uint64],
-        losses: NDArray[np.int64] | None = None,
+        scales: Sequence[Scale],
+        losses: SealedLine,
         *,
         lower: int = 0,
         account: Account | None = None,
     ) -> int:
-        """Return a point of {lower, lower + 1, ..., lower + sum(lengths) - 1}.
-
-        Parameters
-        ----------
-        lengths : SealedLine or array of integers >= 0
-            Losses along a line, of which one user moves none further than the seal says. Or sizes
-            of consecutive pieces, fewer than 2**64 points in all; empty pieces are allowed.
-        losses : array of int64, optional
-            Loss of each piece, if these are plain numbers; smaller is better. One user is
-            believed to move them by no more than the sensitivity.
-        lower : int, default=0
-            The first point of the domain.
-        account : Account, optional
-            What pays for the choice; by default one that holds just this release.
-        """
-        paying = Account.of_release(account, self)
-        spread = self.spread
-        if isinstance(lengths, SealedLine):
-            paying.check_seal(lengths)
-            spread = exact(lengths.moves.spread)
-            lengths, losses = opened_line(lengths)
-        elif losses is None:
-            raise SchemaError("Expected a sealed line, or lengths and losses of its pieces.")
-        sizes, losses = check_pieces(lengths, losses)
-        first = index(lower)
-
-        def draw(noise: NoiseSource) -> int:
-            if self.selection is Selection.PERMUTE_AND_FLIP:
-                return first + _flipped(sizes, losses, rate=self.rate, noise=noise)
-            piece = choose_weighted(sizes, losses, rate=self.rate, noise=noise)
-            before = int(np.sum(sizes[:piece]))
-            return first + before + noise.uniform_below(int(sizes[piece]))
-
-        flips = self.selection is Selection.PERMUTE_AND_FLIP
-        return sample_for(
-            paying,
-            "ordered_flips" if flips else "ordered_choice",
-            draw,
-            law=lambda: PiecewiseLaw(first, sizes, self.probabilities(sizes, losses)),
-            loss=self.rate * spread,
+        """Return a point where candidates are those of several scales, each so often."""
+        return choose_point(
+            losses,
             rate=self.rate,
-            lower=first,
-            size=int(np.sum(sizes)),
+            account=Account.of_release(account, self),
+            lower=lower,
+            scales=scales,
+            flips=self._flips,
         )
+
+    @property
+    def _flips(self) -> bool:
+        return self.selection is Selection.PERMUTE_AND_FLIP
 
     def probabilities(
         self, lengths: NDArray[np.uint64], losses: NDArray[np.int64]
@@ -173,17 +149,12 @@ class ChooseOrdered(ExponentialMechanism):
         >>> choice.probabilities(np.array([1, 1]), np.array([0, 1])).round(4).tolist()
         [0.7311, 0.2689]
         """
-        if self.selection is Selection.PERMUTE_AND_FLIP:
-            sizes, losses = check_pieces(lengths, losses)
-            return flip_probabilities(
-                sizes.astype(np.float64), losses.astype(np.float64) * -float(self.rate)
-            )
-        return weighted_probabilities(lengths, losses, rate=self.rate)
+        return point_law(lengths, losses, rate=self.rate, flips=self._flips)
 
     def error_bound(self, domain_size: int, beta: float, *, optimal_points: int = 1) -> int:
-        """Return how far the loss is above the smallest, except with probability ``beta``.
+        """Bound how far the loss is above the smallest, except with probability ``beta``.
 
-        ``optimal_points`` is how many points are known to have the smallest loss.
+        ``optimal_points`` is a number of points known to have the smallest loss.
         """
         _validate.positive_integer(domain_size=domain_size, optimal_points=optimal_points)
         _validate.probability(beta=beta)
@@ -199,22 +170,3 @@ class ChooseOrdered(ExponentialMechanism):
         odds = math.log(domain_size - optimal_points) - math.log(optimal_points)
         odds += math.log1p(-beta) - math.log(beta)
         return max(0, math.ceil(Fraction(odds) / self.rate) - 1)
-
-
-def _flipped(
-    sizes: NDArray[np.uint64], losses: NDArray[np.int64], *, rate: Fraction, noise: NoiseSource
-) -> int:
-    """Return the point, counted from the first, that permute-and-flip over all points takes."""
-    covered = np.flatnonzero(sizes)
-    levels, level = np.unique(losses[covered], return_inverse=True)
-    held = [covered[level == each] for each in range(len(levels))]
-    points = [int(np.sum(sizes[pieces])) for pieces in held]
-    # Python's own integers: gaps may span all of 64 bits.
-    gaps = [int(loss) - int(levels[0]) for loss in levels]
-    pieces = held[first_heads(points, gaps, rate=rate, noise=noise)]
-    # The pieces of the level laid end to end; they are fewer than 2**64 points.
-    ends = np.cumsum(sizes[pieces])
-    place = noise.uniform_below(int(ends[-1]))
-    which = int(np.searchsorted(ends, np.uint64(place), side="right"))
-    inside = place - (int(ends[which - 1]) if which else 0)
-    return int(np.sum(sizes[: pieces[which]])) + inside

@@ -1,7 +1,7 @@
 """Private quantiles of one value per user, over integer domains of any size (L5).
 
-Each user gives one integer, or a pair of limits: content with every point from the first to the
-second. The release is a point that few users would want much lower and few much higher.
+Each user gives one integer, or a pair of limits and accepts every point from the first to the
+second. The released point has about the wanted fraction of the users below it and the others above.
 """
 
 from __future__ import annotations
@@ -16,100 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Pure, Relation
+from quorate.core.questions.lines import SealedLine
+from quorate.core.questions.ranks import (
+    check_domain,
+    quantile_pieces,
+    rank_line,
+    rank_sensitivity,
+)
+from quorate.core.sealed import SealedRows, check_rows, check_sealed
 from quorate.exceptions import ParameterError, SchemaError, SealedError
-from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.choose import Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
 
-__all__ = [
-    "FloatQuantile",
-    "PrivateQuantile",
-    "check_denominator",
-    "paid_pieces",
-    "quantile_pieces",
-    "rank_loss",
-    "rank_sensitivity",
-]
-
-_LARGEST_DENOMINATOR = 10**6
-"""Times a number of users that fits into memory, a loss stays below 2^62."""
-
-_INT64 = np.iinfo(np.int64)
-
-
-def quantile_pieces(
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    *,
-    domain: tuple[int, int],
-    quantile: Fraction,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return lengths and losses of the 2n + 1 pieces into which n users cut the domain.
-
-    User i minds a point u that is below ``lower[i]`` or above ``upper[i]``. With quantile a/b the
-    loss of u is max(b * #{upper < u} - a * n, b * #{lower > u} - (b - a) * n): how many users too
-    many mind on one side, times b. Values outside the domain count as its nearest end.
-
-    >>> x = np.array([2, 2, 7])
-    >>> lengths, losses = quantile_pieces(x, x, domain=(0, 9), quantile=Fraction(1, 2))
-    >>> lengths.tolist()
-    [2, 0, 1, 0, 4, 1, 2]
-    >>> losses[lengths > 0].tolist()
-    [3, -1, 1, 1, 3]
-    """
-    first, last = (int(end) for end in domain)
-    n = len(lower)
-    # Offsets from the first point; the differences wrap around to the right unsigned values.
-    origin = np.array(first, dtype=np.int64).astype(np.uint64)
-    no_lower = np.sort(np.clip(lower, first, last).astype(np.uint64) - origin)
-    too_high = np.sort(np.clip(upper, first, last).astype(np.uint64) - origin) + np.uint64(1)
-    cuts = np.concatenate([no_lower, too_high])
-    order = np.argsort(cuts, kind="stable")
-    size = np.array([last - first + 1], dtype=np.uint64)
-    edges = np.concatenate([np.zeros(1, np.uint64), cuts[order], size])
-    below = np.concatenate([[0], np.cumsum(order >= n)])
-    above = n - np.concatenate([[0], np.cumsum(order < n)])
-    a, b = quantile.numerator, quantile.denominator
-    losses = np.maximum(b * below - a * n, b * above - (b - a) * n)
-    return np.diff(edges), losses.astype(np.int64)
-
-
-def rank_loss(
-    lower: NDArray[np.int64], upper: NDArray[np.int64], *, point: int, quantile: Fraction
-) -> int:
-    """Return the loss of one point, as :func:`quantile_pieces` has it.
-
-    >>> x = np.array([2, 2, 7])
-    >>> [rank_loss(x, x, point=u, quantile=Fraction(1, 2)) for u in (1, 2, 5)]
-    [3, -1, 1]
-    """
-    a, b, n = quantile.numerator, quantile.denominator, len(lower)
-    below, above = int(np.count_nonzero(upper < point)), int(np.count_nonzero(lower > point))
-    return max(b * below - a * n, b * above - (b - a) * n)
-
-
-def check_denominator(quantile: Fraction) -> None:
-    """Refuse a quantile whose ranks would not fit into 64 bits.
-
-    >>> check_denominator(Fraction(9, 10))
-    """
-    if quantile.denominator > _LARGEST_DENOMINATOR:
-        raise ParameterError(
-            f"Expected a quantile with a denominator of at most {_LARGEST_DENOMINATOR}, got "
-            f"quantile={quantile}. Round it or give a Fraction."
-        )
-
-
-def rank_sensitivity(quantile: Fraction, relation: Relation) -> int:
-    """Return how far one user moves the loss of any point: see :class:`PrivateQuantile`.
-
-    >>> [rank_sensitivity(Fraction(9, 10), relation) for relation in Relation]
-    [10, 9]
-    """
-    a, b = quantile.numerator, quantile.denominator
-    return b if relation is Relation.REPLACE else max(a, b - a)
+__all__ = ["FloatQuantile", "PrivateQuantile"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,13 +45,12 @@ class PrivateQuantile:
     trust : central
     public : ``domain``, ``quantile``, ``epsilon``; under ``Relation.REPLACE`` the number of users
     numerics : exact
-    proof : For n users and quantile a/b the loss of point u is
-        :math:`\max(b B(u) - a n, b A(u) - (b - a) n)`, where B(u) users have their upper limit
-        below u and A(u) their lower limit above. *Replace:* n stays, B(u) and A(u) change by at
-        most 1, the loss by at most b. *Add or remove:* a new user adds b - a or -a to the first
-        term and a or -(b - a) to the second, so the loss changes by at most max(a, b - a). These
-        are the sensitivities given to :class:`ChooseOrdered`, whose proof does the rest. Limits may
-        be in any order and are clipped to the domain first. [1]_
+    proof : For n users and quantile a/b the loss of point u is :math:`\max(b B(u) - a n, b A(u) -
+        (b - a) n)`, where B(u) users have their upper limit below u and A(u) their lower limit
+        above. Replacing a user moves it by at most b, a new user by at most max(a, b - a)
+        (:mod:`quorate.core.questions.ranks`). The seal of the losses carries this to
+        :class:`ChooseOrdered`, whose proof completes this one. Limits may be in either order and
+        are first clipped to the domain. [1]_
 
     Utility
     -------
@@ -149,8 +69,8 @@ class PrivateQuantile:
         First and last point, inside int64 and fewer than 2**64 points; public.
     epsilon : float
     quantile : float or Fraction, default=0.5
-        Between 0 and 1; a float is read as the decimal it prints as. Its denominator may be at most
-        a million.
+        Between 0 and 1; a float counts as the decimal that it prints as. Its denominator may be at
+        most a million.
     relation : Relation, default=Relation.REPLACE
     selection : Selection, default=Selection.GUMBEL
         As for :class:`ChooseOrdered`; permute-and-flip takes time for each user.
@@ -178,9 +98,8 @@ class PrivateQuantile:
     selection: Selection = Selection.GUMBEL
 
     def __post_init__(self) -> None:
-        _check_domain(self.domain)
+        check_domain(self.domain)
         _validate.probability(quantile=self.quantile)
-        check_denominator(self.exact_quantile)
         _ = self.choice
 
     @cached_property
@@ -215,7 +134,7 @@ class PrivateQuantile:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release` or :meth:`release_between`."""
+        """The guarantee of one call of :meth:`release` or :meth:`release_between`."""
         return self.choice.guarantee
 
     def release(self, values: SealedRows, *, account: Account | None = None) -> int:
@@ -229,7 +148,7 @@ class PrivateQuantile:
         *,
         account: Account | None = None,
     ) -> int:
-        """Return a point that few users find below ``lower`` and few above ``upper``.
+        """Return a point that is outside of few users' intervals [``lower``, ``upper``].
 
         >>> between = PrivateQuantile(domain=(0, 10**9), epsilon=1.0)
         >>> from quorate.core.by_hand import rows_by_hand
@@ -237,8 +156,18 @@ class PrivateQuantile:
         >>> 7 <= between.release_between(low, high) <= 8
         True
         """
-        lengths, losses = paid_pieces(self, lower, upper, account)
-        return self.choice.release(lengths, losses, lower=self.domain[0], account=account)
+        losses = self.losses(lower, upper)
+        return self.choice.release(losses, lower=self.domain[0], account=account)
+
+    def losses(self, lower: SealedRows, upper: SealedRows) -> SealedLine:
+        """Return the sealed loss of every point of the domain."""
+        for values in (lower, upper):
+            check_sealed(values, SealedRows)
+            check_rows(values, self.relation)
+            # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
+            if values.paired and self.sensitivity < self.exact_quantile.denominator:
+                raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
+        return rank_line(lower, upper, domain=self.domain, quantile=self.exact_quantile)
 
     def probabilities(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64] | None = None
@@ -254,44 +183,18 @@ class PrivateQuantile:
         return np.repeat(points, lengths.astype(np.int64))
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the rank may be off, except with probability ``beta``."""
+        """Bound the error of the rank, in users, except with probability ``beta``."""
         size = int(self.domain[1]) - int(self.domain[0]) + 1
         return self.choice.error_bound(size, beta) / self.exact_quantile.denominator
 
     def pieces(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Return lengths and losses of the pieces of :func:`quantile_pieces`; for audits.
+        """Return lengths and losses of the pieces into which plain values cut the domain.
 
-        Sealed rows are refused: of people the pieces are private numbers.
+        For audits: sealed rows are refused, because their pieces are private numbers.
         """
-        low, high = _values(lower), _values(upper)
-        if low.shape != high.shape:
-            raise SchemaError(
-                "Expected as many lower as upper limits, one of each a user, got other numbers."
-            )
-        return quantile_pieces(low, high, domain=self.domain, quantile=self.exact_quantile)
-
-
-def paid_pieces(
-    quantile: PrivateQuantile,
-    lower: SealedRows,
-    upper: SealedRows,
-    account: Account | None,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the pieces for a release that pays for them; only the core imports this.
-
-    Rows under another relation, or about other people than the account's, are refused.
-    """
-    for values in (lower, upper):
-        check_sealed(values, SealedRows)
-        check_rows(values, quantile.relation)
-        if account is not None:
-            account.check_seal(values)
-        # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
-        if values.paired and quantile.sensitivity < quantile.exact_quantile.denominator:
-            raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
-    return quantile.pieces(opened_rows(lower), opened_rows(upper))
+        return quantile_pieces(lower, upper, domain=self.domain, quantile=self.exact_quantile)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,12 +211,12 @@ class FloatQuantile:
         ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : Each value is moved to a grid point by a function of that value alone: outside the range
-        to its end, NaN to the middle, otherwise to the nearest point up to rounding. What follows
-        is :class:`PrivateQuantile` on the numbers of the grid points.
+        to its end, NaN to the middle, otherwise to the nearest point up to rounding. The rest is
+        :class:`PrivateQuantile` on the indices of the grid points.
 
     Utility
     -------
-    That of :class:`PrivateQuantile` for the values as moved to the grid: with probability at least
+    That of :class:`PrivateQuantile` for the values rounded to the grid: with probability at least
     :math:`1 - \beta` the rank is off by at most ``error_bound(beta)`` users.
 
     Complexity
@@ -378,11 +281,11 @@ class FloatQuantile:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
+        """The guarantee of one call of :meth:`release`."""
         return self.integers.guarantee
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of each value's grid point.
+        """Return the index of each value's grid point.
 
         >>> grid = FloatQuantile(lower=0.0, upper=1.0, resolution=0.25, epsilon=1.0)
         >>> grid.encode(np.array([0.3, np.inf, -7.0, np.nan])).tolist()
@@ -401,7 +304,7 @@ class FloatQuantile:
         return np.clip(np.where(np.isnan(steps), last // 2, steps), 0, last).astype(np.int64)
 
     def decode(self, point: int) -> float:
-        """Return the number of a grid point."""
+        """Return the real number at a grid point."""
         return min(float(self.lower) + point * float(self.resolution), float(self.upper))
 
     def release(self, values: SealedRows, *, account: Account | None = None) -> float:
@@ -417,33 +320,9 @@ class FloatQuantile:
         *,
         account: Account | None = None,
     ) -> int:
-        """Return a grid point that few users find below ``lower`` and few above ``upper``."""
+        """Return a grid point that is outside of few users' intervals [``lower``, ``upper``]."""
         return self.integers.release_between(lower, upper, account=account)
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the rank may be off, except with probability ``beta``."""
+        """Bound the error of the rank, in users, except with probability ``beta``."""
         return self.integers.error_bound(beta)
-
-
-def _check_domain(domain: tuple[int, int]) -> None:
-    pair = isinstance(domain, tuple) and len(domain) == 2
-    if not (
-        pair and all(isinstance(e, numbers.Integral) and not isinstance(e, bool) for e in domain)
-    ):
-        raise ParameterError(f"Expected domain to be a pair of integers, got domain={domain!r}.")
-    first, last = (int(end) for end in domain)
-    if not (_INT64.min <= first <= last <= _INT64.max and last - first + 1 < 2**64):
-        raise ParameterError(
-            "Expected domain ends inside int64, in order, and fewer than 2**64 points, got "
-            f"domain={domain!r}."
-        )
-
-
-def _values(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    values = np.asarray(values)
-    _validate.integer_dtype(values=values.dtype)
-    if values.ndim != 1:
-        raise SchemaError(f"Expected one value per user in one axis, got {values.ndim} axes.")
-    if values.dtype == np.uint64:
-        values = np.minimum(values, np.uint64(_INT64.max))
-    return values.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Private quantiles that meet round numbers: people share them, and a fine grid passes them by.
+"""Private quantiles that can hit round numbers, which many people share and a fine grid misses.
 
 Among 2^40 points of a range the one number that a third of all people share weighs nothing against
 the gaps beside it. Here a part of the weight lies on every scale of round numbers: ..., 10, 5, 1,
@@ -8,7 +8,6 @@ the gaps beside it. Here a part of the weight lies on every scale of round numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,22 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account, sample_for
+from quorate.core.account.account import Account
+from quorate.core.account.along_a_line import Scale
+from quorate.core.guarantees import Guarantee, Pure, Relation
 from quorate.core.sealed import SealedRows
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Pure, Relation
-from quorate.mechanisms.choices.exponential import choose_weighted, weighted_probabilities
 from quorate.mechanisms.choices.ordered import ChooseOrdered
-from quorate.mechanisms.choices.quantiles import PrivateQuantile, paid_pieces
-from quorate.noise import NoiseSource
-from quorate.noise.composed_laws import PiecewiseLaw
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 
 __all__ = ["RoundNumbers", "RoundQuantile"]
 
-_DIGITS = 12
+_DIGITS = 12  # public: the digits of an answer, as documented
 """The finest scale has at least 10^12 points in the range."""
 
-_DIGITS_OF_FLOATS = 15
+_DIGITS_OF_FLOATS = 15  # machine: 10^15 < 2^50
 """Numbers of points stay below 2^50, so that a float's nearest point is found without a doubt."""
 
 _NARROWEST, _LARGEST = 1e-290, 1e300
@@ -43,9 +40,10 @@ _SCALE_WEIGHT = 1 << 57
 
 @dataclass(frozen=True)
 class RoundNumbers:
-    """Round numbers of a public range, on all scales from its width to a 10^12-th of it.
+    """Round numbers in a public range, on all scales from its width to 10^-12 of it.
 
-    Point u stands for the number u * 10^exponent. The scale of stride s has its multiples of s.
+    Point u is the number u * 10^exponent. A scale with stride s contains the multiples of
+    s.
 
     >>> numbers = RoundNumbers.within(0.0, 125.0, digits=2)
     >>> numbers.exponent, numbers.strides, numbers.first, numbers.last
@@ -105,11 +103,11 @@ class RoundNumbers:
         return math.ceil(Fraction(self.upper) / self.step)
 
     def points(self, stride: int) -> int:
-        """Return how many points a scale has."""
+        """Return the number of points of a scale."""
         return self.last // stride - -(-self.first // stride) + 1
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the nearest point of each value; beyond the range its end, for NaN the middle."""
+        """Return the nearest point of each value, clipped to the range; the middle for NaN."""
         values = np.asarray(values)
         if values.ndim != 1 or values.dtype.kind not in "fiu":
             raise SchemaError(
@@ -129,13 +127,13 @@ class RoundNumbers:
         return np.where(np.isnan(reals), middle, points)
 
     def decode(self, point: int) -> float:
-        """Return the number that a point stands for, inside the range."""
+        """Return the number of a point, clipped to the range."""
         return max(self.lower, min(float(point * self.step), self.upper))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundQuantile:
-    r"""Release a number near a quantile of the users' real values, a round one where they share it.
+    r"""Release a number near a quantile of the users' values; round numbers are preferred.
 
     Privacy
     -------
@@ -146,26 +144,23 @@ class RoundQuantile:
     public : ``lower``, ``upper``, ``quantile``, ``epsilon``; under ``Relation.REPLACE`` the number
         of users
     numerics : exact
-    proof : Each value is moved to a point by a function of that value alone. Candidate is every
-        point of every scale, c_k times where it belongs to scale k: a finite public list. The loss
-        of a candidate is that of its point in :class:`~quorate.mechanisms.choices.quantiles.
-        PrivateQuantile`, and a user moves it by at most the sensitivity proved there. Each entry of
-        the list is taken with probability proportional to :math:`e^{-\lambda s}`, the exponential
-        mechanism; which copy it was is not released. *Sampling:* users cut the points into pieces
-        of equal loss. A piece holds W entries in all and has weight :math:`W e^{-\lambda s}`
-        (:func:`~quorate.mechanisms.choices.exponential.choose_weighted`); a uniform number below W
-        then names one of its entries.
+    proof : Each value is moved to a point by a function of that value alone. The candidates are the
+        points of all scales, each c_k times for scale k: a finite public list. The loss of a
+        candidate is that of its point in :class:`~quorate.mechanisms.choices.quantiles.
+        PrivateQuantile`, and its seal says how far a user moves it. Each entry of the list is
+        chosen with probability proportional to :math:`e^{-\lambda s}`, the exponential mechanism;
+        which copy was chosen is not released (:mod:`quorate.core.account.along_a_line`).
 
     Utility
     -------
-    With probability at least :math:`1 - \beta` the rank among the values as moved to points is off
-    by at most ``error_bound(beta)`` users, wherever they lie. A number with few digits that many
-    users share is met with a few users in the place of :math:`\ln(10^{12})`.
+    With probability at least :math:`1 - \beta` the rank among the values, rounded to points, is off
+    by at most ``error_bound(beta)`` users, wherever they lie. If many users share a number with few
+    digits, it is found with an error of a few users instead of a multiple of :math:`\ln(10^{12})`.
 
     Complexity
     ----------
     That of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`, and two divisions of 2n
-    integers for each of some 26 scales.
+    integers for each of about 26 scales.
 
     Parameters
     ----------
@@ -175,7 +170,7 @@ class RoundQuantile:
     quantile : float or Fraction, default=0.5
     relation : Relation, default=Relation.REPLACE
     digits : int, default=12
-        How many powers of ten the finest scale lies below the width.
+        The finest scale is the width times 10 to the power of minus this.
 
     References
     ----------
@@ -234,7 +229,7 @@ class RoundQuantile:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release` or :meth:`release_between`."""
+        """The guarantee of one call of :meth:`release` or :meth:`release_between`."""
         return self.choice.guarantee
 
     @cached_property
@@ -243,19 +238,22 @@ class RoundQuantile:
         numbers = self.numbers
         return tuple(_SCALE_WEIGHT // numbers.points(stride) for stride in numbers.strides)
 
+    @property
+    def scales(self) -> tuple[Scale, ...]:
+        """Strides and copies of all scales."""
+        return tuple(zip(self.numbers.strides, self.copies, strict=True))
+
     @cached_property
     def weight(self) -> int:
         """How many candidates there are, copies counted."""
-        numbers = self.numbers
-        held = (numbers.points(stride) for stride in numbers.strides)
-        return sum(copies * points for copies, points in zip(self.copies, held, strict=True))
+        return sum(copies * self.numbers.points(stride) for stride, copies in self.scales)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the nearest point of each value."""
         return self.numbers.encode(values)
 
     def decode(self, point: int) -> float:
-        """Return the number that a point stands for."""
+        """Return the number of a point."""
         return self.numbers.decode(point)
 
     def release(self, points: SealedRows, *, account: Account | None = None) -> int:
@@ -269,7 +267,7 @@ class RoundQuantile:
         *,
         account: Account | None = None,
     ) -> int:
-        """Return a point that few users find below ``lower`` and few above ``upper``.
+        """Return a point that is outside of few users' intervals [``lower``, ``upper``].
 
         >>> between = RoundQuantile(lower=0.0, upper=9.0, epsilon=1.0, digits=0)
         >>> from quorate.core.by_hand import rows_by_hand
@@ -277,28 +275,9 @@ class RoundQuantile:
         >>> 7 <= between.release_between(low, high) <= 8
         True
         """
-        edges, losses = self._edges(*paid_pieces(self.ranks, lower, upper, account))
-
-        def draw(noise: NoiseSource) -> int:
-            weights = np.zeros(len(losses), dtype=np.uint64)
-            for copies, held in zip(self.copies, self._held(edges), strict=True):
-                weights += np.uint64(copies) * held.astype(np.uint64)
-            piece = choose_weighted(weights, losses, rate=self.choice.rate, noise=noise)
-            return self._candidate(
-                int(edges[piece]), int(edges[piece + 1]), noise.uniform_below(int(weights[piece]))
-            )
-
-        number = sample_for(
-            Account.of_release(account, self),
-            "round_choice",
-            draw,
-            law=lambda: self._law(edges, losses),
-            loss=self.choice.rate * self.choice.spread,
-            rate=self.choice.rate,
-            range=(self.lower, self.upper),
-            digits=self.digits,
-        )
-        return self._point(number)
+        losses = self.ranks.losses(lower, upper)
+        first = self.numbers.first
+        return self.choice.release_among(self.scales, losses, lower=first, account=account)
 
     def probabilities(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64] | None = None
@@ -309,60 +288,16 @@ class RoundQuantile:
         >>> median.numbers.strides, median.probabilities(np.array([4])).round(3).tolist()
         ((1,), [0.576, 0.212, 0.212])
         """
-        pieces = self.ranks.pieces(lower, lower if upper is None else upper)
-        law = self._law(*self._edges(*pieces))
-        each = law.probabilities / np.maximum(law.lengths, 1)
-        chances = np.zeros(self.numbers.last - self.numbers.first + 1)
-        listed = np.repeat(each, law.lengths.astype(np.int64))
-        for number, chance in enumerate(listed):
-            chances[self._point(number) - self.numbers.first] += chance
-        return chances
+        points = np.arange(self.numbers.first, self.numbers.last + 1)
+        often = sum(copies * (points % stride == 0.0) for stride, copies in self.scales)
+        chances = self.ranks.probabilities(lower, upper) * often
+        return np.asarray(chances / np.sum(chances))
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the rank may be off, except with probability ``beta``."""
+        """Bound the error of the rank, in users, except with probability ``beta``."""
         # In the worst case one point is right, and belongs to no scale but the finest.
         worse = self.choice.error_bound(self.weight, beta, optimal_points=self.copies[0])
         return worse / self.ranks.exact_quantile.denominator
-
-    def _edges(
-        self, lengths: NDArray[np.uint64], losses: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where pieces of equal loss begin and end, and their losses."""
-        begin = np.zeros(1, dtype=np.int64)
-        return self.numbers.first + np.cumsum(np.r_[begin, lengths.astype(np.int64)]), losses
-
-    def _held(self, edges: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Yield, for each scale, how many of its points lie in each piece."""
-        for stride in self.numbers.strides:
-            yield np.diff(-(-edges // stride))
-
-    def _candidate(self, begin: int, end: int, drawn: int) -> int:
-        """Return the entry of the list of points, scale after scale, that ``drawn`` names."""
-        numbers, before = self.numbers, 0
-        for stride, copies in zip(numbers.strides, self.copies, strict=True):
-            lowest = -(-begin // stride)
-            weight = copies * (-(-end // stride) - lowest)
-            if drawn < weight:
-                return before + lowest - -(-numbers.first // stride) + drawn // copies
-            drawn -= weight
-            before += numbers.points(stride)
-        raise AssertionError("A number was drawn beyond its piece.")
-
-    def _point(self, number: int) -> int:
-        """Return the point that an entry of that list is."""
-        for stride in self.numbers.strides:
-            if number < self.numbers.points(stride):
-                return (-(-self.numbers.first // stride) + number) * stride
-            number -= self.numbers.points(stride)
-        raise AssertionError("There are not so many points.")
-
-    def _law(self, edges: NDArray[np.int64], losses: NDArray[np.int64]) -> PiecewiseLaw:
-        held = list(self._held(edges))
-        weights = [copies * points for copies, points in zip(self.copies, held, strict=True)]
-        chances = weighted_probabilities(
-            np.concatenate(weights), np.tile(losses, len(held)), rate=self.choice.rate
-        )
-        return PiecewiseLaw(0, np.concatenate(held), chances)
 
 
 def _power_at_most(value: Fraction) -> int:

@@ -8,8 +8,6 @@ a text or bytes, from a universe nobody can list.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,40 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate._validate import exact, float_down, float_up
-from quorate.accounting.account import Account, noise_for
-from quorate.core.questions.ballots import SealedVotes, opened_votes
-from quorate.core.questions.votes import Key, count_votes, sorted_votes
+from quorate._validate import float_down, float_up
+from quorate.core.account.account import Account
+from quorate.core.account.among_keys import cut_off_scale, popular_event, popular_keys
+from quorate.core.guarantees import Approximate, Guarantee, Relation
+from quorate.core.noise import ambient_noise
+from quorate.core.questions.ballots import SealedVotes
+from quorate.core.sealed import check_sealed
 from quorate.exceptions import ParameterError, SealedError
-from quorate.guarantees import Approximate, Guarantee, Relation
-from quorate.mechanisms.choices.exponential import exp_enclosure
-from quorate.noise import NoiseSource, ambient_noise
 
-__all__ = ["StableChoice", "StableHistogram", "largest_mass", "truncated_laplace_mass"]
-
-# Digits of the enclosures beside those that the mass itself needs.
-_BITS = 128
-
-
-def largest_mass(reach: int, *, scale: float) -> Fraction:
-    r"""Return the chance, rounded up, that truncated noise takes its largest value ``reach``.
-
-    With :math:`q = e^{-1/s}` it is :math:`q^A (1-q) / (1 + q - 2 q^{A+1})`.
-
-    >>> round(float(largest_mass(14, scale=1.0)), 9)
-    3.84e-07
-    """
-    rate = 1 / exact(scale)
-    bits = _BITS + math.ceil(rate * reach * 3 / 2)
-    one = 1 << bits
-    q_low = exp_enclosure(rate, bits=bits)[0]
-    above = exp_enclosure(rate * (reach + 1), bits=bits)[1]
-    at = exp_enclosure(rate * reach, bits=bits)[1]
-    return Fraction(at * (one - q_low), one * (one + q_low - 2 * above))
+__all__ = ["StableChoice", "StableHistogram", "truncated_laplace_mass"]
 
 
 def truncated_laplace_mass(reach: int, *, scale: float) -> NDArray[np.float64]:
-    """Return the chances of -reach, ..., reach in floating point; for audits and plans.
+    """Return the probabilities of -reach, ..., reach in floating point; for audits and plans.
 
     >>> truncated_laplace_mass(1, scale=1.0).round(4).tolist()
     [0.2119, 0.5761, 0.2119]
@@ -77,22 +55,16 @@ class StableHistogram:
     trust : central
     public : all parameters; keys are private until they are published
     numerics : exact
-    proof : Let :math:`A` = ``reach``, :math:`s` = ``scale`` and :math:`\delta_1 = P(Z = A)`. If a
-        count moves by one, the densities of its noisy value differ by at most :math:`e^{1/s}`
-        except at one end of the range of the noise, whose mass is :math:`\delta_1`; a count of 1
-        that was 0 is above :math:`A` only if :math:`Z = A`, again with :math:`\delta_1`; not being
-        published is a set of values (or, for 0, certain). So the parts of the two laws that are
-        within :math:`e^{1/s}` of each other have mass at least :math:`1-\delta_1`. Addition and
-        removal move one count: :math:`\varepsilon = 1/s`, :math:`\delta = \delta_1`. Replacement
-        moves two, with independent noise: :math:`\varepsilon = 2/s` and
-        :math:`\delta = 1 - (1 - \delta_1)^2`. Both are attained: by a count of 0 or more against
-        one more, and by one count that rises while another falls to :math:`2A + 1` or more.
-        ``reach`` is the smallest with that :math:`\delta` at most ``delta``. [1]_ [2]_
+    proof : :mod:`quorate.core.account.among_keys`, with A = ``reach`` and s = ``scale``: votes of
+        which one user moves one (addition, removal) or two (replacement). Both figures are
+        attained: by a count of 0 or more against one more, and by one count that rises while
+        another falls to :math:`2A + 1` or more. ``reach`` is the smallest with that
+        :math:`\delta` at most ``delta``. [1]_ [2]_
 
     Utility
     -------
-    Certain: a key with :math:`2A + 1` votes is published, and counts of published keys are off by
-    at most :math:`A`; with probability at least :math:`1 - \beta` by at most
+    With certainty: a key with :math:`2A + 1` votes is published, and counts of published keys are
+    off by at most :math:`A`; with probability at least :math:`1 - \beta` by at most
     ``error_bound(beta, keys)``. :math:`A = O(\ln(1/\delta)/\varepsilon)`, whatever the keys.
 
     Complexity
@@ -118,7 +90,9 @@ class StableHistogram:
     >>> popular = StableHistogram(epsilon=1.0, delta=1e-6)
     >>> popular.reach
     27
-    >>> list(popular.release_keys(["tea"] * 200 + ["mate"] * 3 + ["coffee"] * 90))
+    >>> from quorate.core.by_hand import votes_by_hand
+    >>> votes = votes_by_hand(["tea"] * 200 + ["mate"] * 3 + ["coffee"] * 90)
+    >>> list(popular.release(votes))
     ['coffee', 'tea']
     """
 
@@ -133,33 +107,32 @@ class StableHistogram:
         if self.delta == 0:
             raise ParameterError(
                 "Expected delta > 0: without a chance of failure keys that nobody holds must be "
-                "possible. Use ChooseKey or UniverseHistogram for delta = 0."
+                "possible. Use ChooseKey for delta = 0."
             )
 
     @property
     def sensitivity(self) -> int:
-        """How many counts one user moves by one."""
+        """The number of counts that one user moves by one."""
         return 2 if self.relation is Relation.REPLACE else 1
 
     @property
     def scale(self) -> float:
         """Scale of the noise before it is cut off, rounded up."""
-        return float_up(self.sensitivity / Fraction(float_down(self.epsilon)))
+        return cut_off_scale(self.epsilon, moved=self.sensitivity)
 
     @property
     def reach(self) -> int:
         """The largest noise A; noisy counts above it are published."""
-        return _smallest_reach(self.scale, float_down(self.delta), self.sensitivity)
+        return _smallest_reach(float_down(self.epsilon), float_down(self.delta), self.sensitivity)
 
     @property
     def event(self) -> Approximate:
-        """What the accountant prices: the delta that is attained, not more than ``delta``."""
-        attained = _failure(self.reach, scale=self.scale, moved=self.sensitivity)
-        return Approximate(float_down(self.epsilon), float_up(attained))
+        """The event for the accountant, with the exact delta, which is at most ``delta``."""
+        return popular_event(self.epsilon, self.reach, moved=self.sensitivity)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release."""
+        """The guarantee of one release."""
         return Guarantee(
             epsilon=float_down(self.epsilon),
             delta=float_up(self.delta),
@@ -168,41 +141,24 @@ class StableHistogram:
             events=(self.event,),
         )
 
-    def release_keys(
-        self, keys: NDArray[Any] | Iterable[Any], *, account: Account | None = None
-    ) -> Any:
-        """Release, given the key of each user; what is no key is no vote."""
-        return self.release(count_votes(keys), account=account)
-
-    def release(
-        self, votes: SealedVotes | Mapping[Any, int], *, account: Account | None = None
-    ) -> Any:
+    def release(self, votes: SealedVotes, *, account: Account | None = None) -> Any:
         """Return popular keys, in the order of keys, with their noisy counts."""
+        check_sealed(votes, SealedVotes)
+        if votes.moves.l1 > self.sensitivity:
+            raise SealedError(
+                f"Expected votes of which one user moves {self.sensitivity}, got "
+                f"{votes.moves.l1}: users have one vote each."
+            )
         paying = Account.of_release(account, self)
-        if isinstance(votes, SealedVotes):
-            paying.check_seal(votes)
-            if votes.moves.l1 > self.sensitivity:
-                raise SealedError(
-                    f"Expected votes of which one user moves {self.sensitivity}, got "
-                    f"{votes.moves.l1}: users have one vote each."
-                )
-            votes = opened_votes(votes)
-        return self._popular(votes, noise_for(paying, self.event))
+        return popular_keys(votes, epsilon=self.epsilon, reach=self.reach, account=paying)
 
     def error_bound(self, beta: float, keys: int = 1) -> int:
-        """Return how far the counts of so many published keys are off, except with ``beta``."""
+        """Bound the error of the counts of this many published keys, except with ``beta``."""
         _validate.probability(beta=beta)
         _validate.positive_integer(keys=keys)
         masses = truncated_laplace_mass(self.reach, scale=self.scale)[self.reach :]
         beyond = 2.0 * keys * (np.cumsum(masses[::-1])[::-1] - masses)
         return int(np.argmax(beyond <= beta))
-
-    def _popular(self, votes: Mapping[Any, int], noise: NoiseSource) -> dict[Key, int]:
-        counts = sorted_votes(votes)
-        values = np.array(list(counts.values()), dtype=np.int64)
-        noisy = noise.truncated_laplace(values, scale=self.scale, reach=self.reach)
-        pairs = zip(counts, noisy.tolist(), strict=True)
-        return {key: count for key, count in pairs if count > self.reach}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,8 +180,8 @@ class StableChoice(StableHistogram):
 
     Utility
     -------
-    Certain: if the leader has :math:`2A + 1` votes or more, a key is released, and it has at most
-    :math:`2A` votes fewer; with probability at least :math:`1 - \beta` at most
+    With certainty: if the leader has :math:`2A + 1` votes or more, a key is released, and it has at
+    most :math:`2A` votes fewer; with probability at least :math:`1 - \beta` at most
     ``error_bound(beta, keys)`` fewer.
 
     Complexity
@@ -247,23 +203,22 @@ class StableChoice(StableHistogram):
     Examples
     --------
     >>> choice = StableChoice(epsilon=1.0, delta=1e-6)
-    >>> choice.release_keys(["tea"] * 200 + ["coffee"] * 90)
+    >>> from quorate.core.by_hand import votes_by_hand
+    >>> choice.release(votes_by_hand(["tea"] * 200 + ["coffee"] * 90))
     'tea'
-    >>> choice.release_keys(["tea", "coffee"]) is None
+    >>> choice.release(votes_by_hand(["tea", "coffee"])) is None
     True
     """
 
-    def release(
-        self, votes: SealedVotes | Mapping[Any, int], *, account: Account | None = None
-    ) -> Any:
+    def release(self, votes: SealedVotes, *, account: Account | None = None) -> Any:
         """Return the key with the largest noisy count, or ``None``."""
         popular = super().release(votes, account=account)
         return max(popular, key=popular.__getitem__, default=None)
 
     def error_bound(self, beta: float, keys: int = 2) -> int:
-        """Return how many votes fewer than the leader's, except with probability ``beta``.
+        """Bound by how many votes the key trails the leader, except with probability ``beta``.
 
-        ``keys`` is how many different keys have votes.
+        ``keys`` is the number of different keys with votes.
         """
         _validate.probability(beta=beta)
         _validate.positive_integer(keys=keys)
@@ -275,19 +230,14 @@ class StableChoice(StableHistogram):
 
 
 @lru_cache(maxsize=1024)
-def _failure(reach: int, *, scale: float, moved: int) -> Fraction:
-    return 1 - (1 - largest_mass(reach, scale=scale)) ** moved
-
-
-@lru_cache(maxsize=1024)
-def _smallest_reach(scale: float, delta: float, moved: int) -> int:
+def _smallest_reach(epsilon: float, delta: float, moved: int) -> int:
     """Return the smallest reach whose delta is at most ``delta``, which falls with the reach."""
     low, high = 0, 1
-    while _failure(high, scale=scale, moved=moved) > delta:
+    while popular_event(epsilon, high, moved=moved).delta > delta:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if _failure(middle, scale=scale, moved=moved) > delta:
+        if popular_event(epsilon, middle, moved=moved).delta > delta:
             low = middle
         else:
             high = middle

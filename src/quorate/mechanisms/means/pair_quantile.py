@@ -19,9 +19,9 @@ class PairQuantile(PrivateQuantile):
     neighbours : ``relation``: replace all records of one user, or add or remove all records of one
         user
     trust : central
-    public : ``domain``, ``quantile``, ``epsilon``; how many pairs there are is private
+    public : ``domain``, ``quantile``, ``epsilon``; the number of pairs is private
     numerics : exact
-    proof : The pairs are uniformly random, disjoint, and nobody is told them. Let D' be D without
+    proof : The pairs are uniformly random, disjoint and secret. Let D' be D without
         the user p, or with p replaced by another, present or absent. Pair D at random; a random
         pairing of D' is got from it by changing one pair: if p is replaced, the other user takes
         p's place; if p goes and somebody was left over, that one takes it, otherwise p's partner is
@@ -30,7 +30,7 @@ class PairQuantile(PrivateQuantile):
         are the same except for one that is replaced, added or removed. With the quantile a/b and k
         pairs the loss of a point is :math:`\max(b B - a k, b A - (b-a) k)`, B of the integers below
         and A above it: it moves by at most b if one is replaced and by at most max(a, b - a) if one
-        comes or goes, hence always by at most b. What follows is
+        is added or removed, hence always by at most b. The rest is
         :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered` with this sensitivity; averages
         over pairings of probabilities that differ by a factor of :math:`e^\varepsilon` differ by
         it.
@@ -68,5 +68,5 @@ class PairQuantile(PrivateQuantile):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the loss of any point: a pair of theirs may change at will."""
+        """How far one user moves the loss of any point; a pair may change arbitrarily."""
         return self.exact_quantile.denominator

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Pure, Relation
 from quorate.core.sealed import SealedRows, check_sealed
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 
 __all__ = ["CONSTANTS", "PrivateRange"]
@@ -50,7 +50,7 @@ class PrivateRange:
     of them except with probability at most ``failure(n_users)`` =
     :math:`l e^{-\varepsilon n/4}` for :math:`l` bins: a bin outside the users' has all of them on
     one side, a loss of :math:`n`, and some bin has at most :math:`n/2`. This needs the calibrated
-    half-width of :math:`3\tau`. The published :math:`2\tau` can cut users: a value may lie
+    half-width of :math:`3\tau`. The published :math:`2\tau` can clip users: a value may lie
     :math:`3\tau` from the middle of the bin at the other end of its cluster.
 
     Complexity
@@ -128,11 +128,11 @@ class PrivateRange:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
+        """The guarantee of one call of :meth:`release`."""
         return self.choice.guarantee
 
     def bin_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of the bin of each value that there is."""
+        """Return the bin number of each value; NaN has none."""
         with np.errstate(all="ignore"):
             numbers = np.floor((np.asarray(values, np.float64) - self.lower) / (2 * self.radius))
         numbers = numbers[~np.isnan(numbers)]
@@ -153,5 +153,5 @@ class PrivateRange:
         return min(1.0, self.bins * math.exp(-float(self.epsilon) * n_users / 4.0))
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the bin may miss the median, except with chance ``beta``."""
+        """Bound by how many users the bin misses the median, except with probability ``beta``."""
         return self.choice.error_bound(beta)

@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_down
-from quorate.accounting.account import Account
-from quorate.accounting.compose import price
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.account import Account
+from quorate.core.account.compose import price
+from quorate.core.account.costs import gdp_mu
+from quorate.core.bounds.grid import Interval
+from quorate.core.guarantees import Event, Guarantee, Pure, Relation, Repeated
+from quorate.core.noise import ambient_noise
 from quorate.core.sealed import SealedRows, check_sealed
 from quorate.exceptions import ParameterError
-from quorate.grid import Interval
-from quorate.guarantees import Event, Guarantee, Pure, Relation, Repeated
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.means.private_range import CONSTANTS, PrivateRange
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.sums import fitting_grid
-from quorate.noise import ambient_noise
-from quorate.rotation import Rotation
 
 __all__ = ["RotatedWinsorizedMean", "WinsorizedMean"]
 
@@ -60,7 +60,7 @@ class WinsorizedMean(PureMechanism):
     If all values lie within :math:`\tau` = ``radius`` of a point, the result is the mean plus
     Laplace noise of scale ``noise_scale``, except with probability ``failure``. Published: the
     range costs :math:`\varepsilon/2` and the scale is :math:`8\tau/(\varepsilon n)`. Calibrated:
-    the range costs what it needs to miss with probability 1 %, at most half.
+    the range gets the epsilon for a failure probability of 1 %, at most half.
 
     Complexity
     ----------
@@ -114,7 +114,7 @@ class WinsorizedMean(PureMechanism):
 
     @property
     def epsilons(self) -> tuple[Fraction, Fraction]:
-        """What the range and the mean cost."""
+        """The epsilon of the range and that of the mean."""
         share, whole = 0.5, exact(self.epsilon)
         if self.constants == "calibrated":
             bins = max(1.0, (self.upper - self.lower) / (2.0 * self.radius))
@@ -159,7 +159,7 @@ class WinsorizedMean(PureMechanism):
         return float((low + high) / 2.0 + offset[0] / self.n_users)
 
     def error_bound(self, beta: float) -> float:
-        """Return a bound that the noise exceeds with probability at most ``beta``."""
+        """Bound the noise, except with probability ``beta``."""
         _validate.probability(beta=beta)
         return self.noise_scale * math.log(1.0 / beta)
 
@@ -178,18 +178,18 @@ class RotatedWinsorizedMean:
     proof : The rotation is public and acts on each user alone; each of the :math:`D` padded
         coordinates is an :math:`\varepsilon'`-DP :class:`WinsorizedMean`; then composition.
         Published: :math:`\varepsilon' = \varepsilon/\sqrt{8 D \ln(1/\delta)}` (Theorem 2 of [1]_).
-        Calibrated: an :math:`\varepsilon'` whose composition the accountant prices at no more
-        than ``epsilon``.
+        Calibrated: an :math:`\varepsilon'` whose composition costs at most ``epsilon`` according to
+        the accountant.
 
     Utility
     -------
     If all users lie within :math:`\tau` of a point, then except with probability ``gamma`` every
-    rotated coordinate lies within :math:`\tau'` of its centre, with
-    :math:`\tau' = \tau\sqrt{2\ln(2Dn/\gamma)/D}` (Hoeffding); published
-    :math:`\tau' = 10\tau\sqrt{\ln(DnK/\gamma)/D}`, K = ``queries``: every query gets a part of
-    ``gamma``. Then the noise per coordinate is that of :class:`WinsorizedMean`, except with
-    probability ``failure``; from ``users_needed`` users on that is at most twice what rotations
-    miss with.
+    rotated coordinate lies within :math:`\tau'` of its centre, with :math:`\tau' =
+    \tau\sqrt{2\ln(2Dn/\gamma)/D}` (Hoeffding); published :math:`\tau' =
+    10\tau\sqrt{\ln(DnK/\gamma)/D}`, K = ``queries``: every query gets a part of ``gamma``. Then the
+    noise per coordinate is that of :class:`WinsorizedMean`, except with probability ``failure``;
+    for ``users_needed`` users or more that is at most twice the failure probability of the
+    rotations.
 
     Complexity
     ----------
@@ -287,14 +287,14 @@ class RotatedWinsorizedMean:
 
     @property
     def rotation_failure(self) -> float:
-        """Probability that some rotation of ``queries`` leaves a coordinate out of its radius."""
+        """Probability that for one of ``queries`` a rotated coordinate exceeds its radius."""
         # Published radii have room for all queries, calibrated ones for each.
         shares = 1 if self.constants == "published" else self.queries
         return min(1.0, shares * self.gamma)
 
     @property
     def failure(self) -> float:
-        r"""Probability that some answer is not the mean with noise, for users who are concentrated.
+        r"""Probability that an answer is biased by clipping, for concentrated users.
 
         The :math:`\beta` of Theorems 2 and 3 of [1]_: what rotations miss with, and the chance that
         the range of some of D coordinates of K queries misses its users. (The theorems add the
@@ -305,10 +305,10 @@ class RotatedWinsorizedMean:
 
     @property
     def users_needed(self) -> int:
-        r"""From how many users on ranges miss no more often than rotations do.
+        r"""The number of users from which ranges fail no more often than rotations.
 
         The condition :math:`n = \Omega(\sqrt{D K \ln(1/\delta)\ln(K/\delta)}\,\varepsilon^{-1}
-        \ln(\cdot))` of Theorems 2, 3 and 4 of [1]_, solved and not bounded.
+        \ln(\cdot))` of Theorems 2, 3 and 4 of [1]_, solved exactly.
         """
 
         def suffices(users: int) -> bool:
@@ -326,12 +326,12 @@ class RotatedWinsorizedMean:
 
     @property
     def event(self) -> Event:
-        """What the accountant prices: all queries together."""
+        """The event for the accountant: all queries together."""
         return Repeated(Pure(self.coordinate_epsilon), self.padded * self.queries)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of ``queries`` calls of :meth:`release`."""
+        """The guarantee of ``queries`` calls of :meth:`release`."""
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -360,7 +360,7 @@ class RotatedWinsorizedMean:
         return np.asarray(rotation.undo(means[None, :])[0])
 
     def error_bound(self, beta: float) -> float:
-        """Return what the length of the noise exceeds with probability at most ``beta``."""
+        """Bound the length of the noise, except with probability ``beta``."""
         _validate.probability(beta=beta)
         each = self.coordinate.error_bound(beta / self.padded)
         return each * math.sqrt(self.padded)
@@ -382,9 +382,9 @@ class RotatedWinsorizedMean:
 def largest_pure_epsilon(epsilon: float, delta: float, count: int) -> float:
     """Return a pure epsilon that ``count`` steps may cost each; larger by 1 % is too much.
 
-    The price of many small steps is computed numerically, and the numerical rule may be a little
-    off or abstain at one epsilon and not at its neighbours, so prices need not climb with epsilon.
-    Each is an upper bound, so whatever has been priced within the budget may be used.
+    The price of many small steps is computed numerically; it may fail at one epsilon and not at its
+    neighbours, so prices need not increase with epsilon. Each is an upper bound, so whatever has
+    been priced within the budget may be used.
 
     >>> largest_pure_epsilon(1.0, 1e-6, 1)
     1.0

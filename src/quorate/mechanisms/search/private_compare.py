@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Relation
 from quorate.core.sealed import Sealed
-from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 
 __all__ = ["PrivateCompare"]
@@ -21,7 +21,7 @@ _PARTS = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateCompare(PureMechanism):
-    r"""Say whether more than a given share of the users is counted, hiding any one user.
+    r"""Release whether more than a given share of the users is counted, hiding any one user.
 
     Privacy
     -------
@@ -38,8 +38,9 @@ class PrivateCompare(PureMechanism):
 
     Utility
     -------
-    Right with probability at least :math:`1 - \beta` if the count is off the share by more than
-    ``error_bound(beta)`` users: :math:`\ln(1/2\beta)/\varepsilon` under replacement.
+    The answer is right with probability at least :math:`1 - \beta` if the count differs from the
+    share by more than ``error_bound(beta)`` users: :math:`\ln(1/2\beta)/\varepsilon` under
+    replacement.
 
     Complexity
     ----------
@@ -93,15 +94,15 @@ class PrivateCompare(PureMechanism):
 
     @property
     def weights(self) -> tuple[int, int]:
-        """What somebody adds to 2^20 k - P n who is not counted, and who is."""
+        """The terms of 2^20 k - P n for a user who is not counted, and for one who is."""
         return -self._parts, _PARTS - self._parts
 
     def release(self, excess: Sealed, *, account: Account | None = None) -> bool:
-        """Return whether 2^20 k - P n, to which everybody adds one of ``weights``, is positive."""
+        """Return whether 2^20 k - P n, the sum of one of ``weights`` per user, is positive."""
         noisy = Account.of_release(account, self).laplace(excess, scale=self.scale)
         return bool(noisy[0] > 0)
 
     def error_bound(self, beta: float) -> float:
-        """Return how many users the count may be off before the answer is surely right."""
+        """Bound the distance from the share, in users, beyond which the answer is right."""
         _validate.probability(beta=beta)
         return max(0.0, math.log(1 / (2 * beta))) * self.scale / _PARTS

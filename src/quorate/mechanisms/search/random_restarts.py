@@ -15,9 +15,9 @@ from fractions import Fraction
 
 from quorate import _validate
 from quorate._validate import exact
-from quorate.accounting.account import Account, noise_for
+from quorate.core.account.account import Account, noise_for, paid_ahead
+from quorate.core.guarantees import Relation
 from quorate.core.sealed import SealedRows, check_sealed
-from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import WinsorizedMean
 from quorate.mechanisms.pure import PureMechanism
 
@@ -36,16 +36,16 @@ class RandomRestarts(PureMechanism):
     public : number of candidates and users, ``records``, bounds
     numerics : exact
     proof : Each visit is a uniform candidate and a release that costs :math:`\varepsilon/3`, so a
-        visit is :math:`\varepsilon/3`-DP. The best of a geometric number of visits, which itself
-        stays secret, is three times as expensive as one (Theorem 3.2 of [1]_; Theorem 2 of [2]_
+        visit is :math:`\varepsilon/3`-DP. Releasing the best of a geometric number of visits (which
+        stays secret) costs three times as much as one visit (Theorem 3.2 of [1]_; Theorem 2 of [2]_
         with :math:`\eta = 1`). Stopping is a draw of an integer, exact.
 
     Utility
     -------
-    Theorem 7 of [3]_ with :math:`\varepsilon/3` in place of :math:`\varepsilon`: with probability
+    Theorem 7 of [3]_ with :math:`\varepsilon/3` instead of :math:`\varepsilon`: with probability
     :math:`1 - \alpha` the chosen mean loss exceeds the smallest by :math:`O(\frac{B}{n\sqrt
     m\varepsilon} \log^{3/2})`, if all user losses are concentrated and n is large enough to find
-    ranges; ``error_bound`` says what the noise alone may do.
+    ranges; ``error_bound`` bounds the effect of the noise alone.
 
     Complexity
     ----------
@@ -60,7 +60,7 @@ class RandomRestarts(PureMechanism):
     records : int
         Records per user, which the concentration radius needs.
     failure : float, default=0.1
-        Probability of failure that is aimed at.
+        Desired probability of failure.
 
     References
     ----------
@@ -109,7 +109,7 @@ class RandomRestarts(PureMechanism):
         )
 
     def radius(self, candidates: int) -> float:
-        """Return the concentration radius of Theorem 7, with the root of 2 that Lemma 1 drops.
+        """Return the concentration radius of Theorem 7, with the factor sqrt(2) that Lemma 1 omits.
 
         A mean of m losses in [0, B] is sub-Gaussian with parameter B / (2 sqrt m), so it is farther
         than x from its mean with probability at most 2 exp(-2 m x^2 / B^2). For K candidates and n
@@ -137,7 +137,7 @@ class RandomRestarts(PureMechanism):
         best, place = math.inf, 0
         while True:
             candidate = noise.uniform_below(candidates)
-            visit = Account.for_event(mean.event, noise=noise, about=paying)
+            visit = paid_ahead(paying, mean.event)
             value = mean.release(table.column(candidate), account=visit)
             if value < best:
                 best, place = value, candidate
@@ -145,11 +145,11 @@ class RandomRestarts(PureMechanism):
                 return place, best
 
     def error_bound(self, candidates: int, beta: float) -> float:
-        """Return how far noise may lift the chosen mean above the best one that was visited.
+        """Bound how far noise puts the chosen mean above the best one that was visited.
 
-        Except with probability ``beta``: half of it for a game of more than ln(2/beta) times the
-        expected visits, half for the noise of one of them. That the range of a visit misses
-        somebody, or that the best candidate is never visited, is counted in ``failure``.
+        It fails with probability ``beta``: half of it for more than ln(2/beta) times the expected
+        number of visits, half for the noise of one of them. ``failure`` includes the events that
+        the range of a visit misses a user, or that the best candidate is never visited.
         """
         _validate.positive_integer(candidates=candidates)
         _validate.probability(beta=beta)

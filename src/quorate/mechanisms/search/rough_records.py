@@ -17,25 +17,25 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Pure, Relation
 from quorate.core.people import People
+from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.choose import ChooseBest
-from quorate.users.data import UserData
 
 __all__ = ["RECORD_LADDER", "RecordRange", "RoughRecords", "rough_records_budget"]
 
 RECORD_LADDER = tuple(2**k for k in range(16))
 """Candidates of a rough estimate where an algorithm needs the number itself."""
-# A wrong range among few costs exp(-epsilon * users / 2): this many epsilon x users make it rare.
+# derived: a wrong range among few has the chance exp(-epsilon * users / 2), here e^-10.
 _ENOUGH = 20
 _LARGEST_SHARE = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
 class RecordRange:
-    """How many records a typical user holds: at least ``lower``, and below ``upper`` if known.
+    """The number of records of a typical user: at least ``lower``, and below ``upper`` if known.
 
     >>> print(RecordRange(4, 8))
     4 to 7 records
@@ -70,7 +70,7 @@ class RecordRange:
 def rough_records_budget(
     epsilon: float | Fraction, *, relation: Relation, n_users: int
 ) -> Fraction:
-    """Return what a rough estimate may cost: a tenth of ``epsilon``, or less if users are many.
+    """Return the epsilon of a rough estimate: a tenth of ``epsilon``, or less for many users.
 
     The number of users is used under ``Relation.REPLACE`` only, where it is public.
 
@@ -87,7 +87,7 @@ def rough_records_budget(
 
 @dataclass(frozen=True, kw_only=True)
 class RoughRecords:
-    r"""Choose the range of records that holds the median user, hiding any one user.
+    r"""Choose the range that contains the median number of records, hiding any one user.
 
     The cuts :math:`c_1 < \dots < c_k` make k + 1 ranges. The loss of a range is the larger of the
     numbers of users below it and above it; permute-and-flip chooses a range with a small loss.
@@ -152,7 +152,7 @@ class RoughRecords:
 
     @property
     def chooser(self) -> ChooseBest:
-        """The selection that does the work."""
+        """The underlying private selection."""
         return ChooseBest(
             candidates=len(self.cuts) + 1,
             epsilon=self.epsilon,
@@ -168,7 +168,7 @@ class RoughRecords:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
+        """The guarantee of one call of :meth:`release`."""
         return self.chooser.guarantee
 
     def losses(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -188,7 +188,7 @@ class RoughRecords:
         return RecordRange(edges[place] or 0, edges[place + 1])
 
     def error_bound(self, beta: float) -> int:
-        """Return how many users more than needed lie on one side, except with chance ``beta``."""
+        """Bound the excess of users on one side, except with probability ``beta``."""
         return self.chooser.error_bound(beta)
 
 

@@ -1,8 +1,8 @@
 r"""Draw from a mixture of finite laws that a noisy limit picks, or nothing; exactly.
 
-The last step of a conversion by enumeration (:class:`quorate.conversion.ItemToUser`): for every
-value r of the noisy limit there is a mixture of laws with integer weights, or none. Both are drawn
-with integers only.
+The last step of a conversion by enumeration (:class:`quorate.papers.conversion.ItemToUser`): for
+every value r of the noisy limit there is a mixture of laws with integer weights, or none. Both are
+drawn with integers only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account, noise_for
+from quorate.core.account.account import Account, noise_for
+from quorate.core.guarantees import Approximate, Guarantee, Relation
+from quorate.core.noise import NoiseSource, ambient_noise
+from quorate.core.noise.composed_laws import PiecewiseLaw
+from quorate.core.noise.truncated_laplace import TruncatedLaplace
 from quorate.exceptions import SchemaError
-from quorate.guarantees import Approximate, Guarantee, Relation
-from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
-from quorate.noise import NoiseSource, ambient_noise
-from quorate.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["Mixture", "MixtureRelease"]
 
@@ -53,7 +53,7 @@ class Mixture:
         return np.asarray(np.sum(rows, axis=0))
 
     def draw(self, noise: NoiseSource) -> int:
-        """Return an output, from a source that has been paid for."""
+        """Return an output; the noise source must be charged already."""
         return _pick(self.laws[_pick(self.shares, noise)], noise)
 
 
@@ -63,15 +63,15 @@ class MixtureRelease:
 
     Privacy
     -------
-    guarantee : :math:`(\varepsilon, \delta)`-DP as ``event`` says, by the proof of whoever builds
-        the mixtures
+    guarantee : :math:`(\varepsilon, \delta)`-DP as ``event`` says, by the proof of the code that
+        builds the mixtures
     neighbours : replace all records of one user
     trust : central
     public : the number of ``outputs`` and all parameters
     numerics : exact
     proof : Lemma 18 of Ghazi et al. (NeurIPS 2023) for the mixtures of
-        :class:`quorate.conversion.ItemToUser`; this class adds that the draw follows the law to
-        the last bit.
+        :class:`quorate.papers.conversion.ItemToUser`; this class adds that the draw follows the
+        law to the last bit.
 
     Utility
     -------
@@ -114,7 +114,7 @@ class MixtureRelease:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release."""
+        """The guarantee of one release."""
         return Guarantee(
             epsilon=self.event.epsilon,
             delta=self.event.delta,

@@ -1,7 +1,7 @@
 r"""Release noisy sums of users' scores, or nothing at all if the users are too different.
 
-The last step of every conversion from item level to user level (:mod:`quorate.conversion`): a
-noisy limit is compared with the distance to data on which the release would tell too much; what
+The last step of every conversion from item level to user level (:mod:`quorate.papers.conversion`):
+a noisy limit is compared with the distance to data on which the release would reveal too much; what
 passes is released with the noise of an item-level mechanism, which may be far too little for the
 worst user. The distance, and which users are summed, are the caller's; the proof says what the
 caller owes.
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_down, float_up
-from quorate.accounting.account import Account, noise_for
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.account import Account, noise_for
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Approximate, Guarantee, Relation
+from quorate.core.noise import NoiseSource, ambient_noise
+from quorate.core.noise.truncated_laplace import TruncatedLaplace, smallest_reach
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Approximate, Guarantee, Relation
-from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace, smallest_reach
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["Base", "BaseKind", "StableRelease"]
 
@@ -49,7 +49,7 @@ class Base:
     ----------
     kind : BaseKind
     scale : float
-        Of the noise, in units of the integer scores; for Gaussian noise its sigma, above 2.
+        Scale of the noise, in units of the integer scores; for Gaussian noise its sigma, above 2.
         The exponential mechanism chooses h with probability proportional to exp(sum / scale).
 
     Examples
@@ -75,7 +75,7 @@ class Base:
         return np.asarray(weights / weights.sum())
 
     def draw(self, totals: NDArray[np.int64], noise: NoiseSource) -> int | NDArray[np.int64]:
-        """Return the choice, or the noisy sums, from a source that has been paid for."""
+        """Return the choice or the noisy sums; the noise source must be charged already."""
         match self.kind:
             case BaseKind.EXPONENTIAL:
                 return noise.gumbel_max(totals, scale=self.scale)
@@ -97,7 +97,7 @@ class StableRelease:
     trust : central
     public : the number of users and all parameters
     numerics : exact
-    proof : docs/proofs/item_to_user.md. What the caller owes: (1) the distance v is a
+    proof : docs/proofs/item_to_user.md. The caller must ensure: (1) the distance v is a
         non-negative integer that one user moves by at most 1; (2) if v and v' of neighbours are at
         most ``2 * reach`` and not both equal to it, the totals differ by at most ``2 * closeness``
         in the norm of the base (range, L1, L2). Half of epsilon is spent on the limit, half on the
@@ -117,10 +117,10 @@ class StableRelease:
     base : Base
     epsilon : float
     delta : float
-        Positive: without it nothing can ever be withheld.
+        Must be positive.
     reach : int or None, default=None
         The kappa of the paper; by default the smallest whose tail fits into ``delta``. A smaller
-        one is allowed and makes the promised delta larger, which small worlds need.
+        one is allowed, for small examples, and makes delta larger.
 
     References
     ----------
@@ -194,7 +194,7 @@ class StableRelease:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release."""
+        """The guarantee of one release."""
         return Guarantee(
             epsilon=self.event.epsilon,
             delta=self.event.delta,
@@ -206,7 +206,7 @@ class StableRelease:
     def release(
         self, distance: int, totals: NDArray[np.int64], *, account: Account | None = None
     ) -> int | NDArray[np.int64] | None:
-        """Return what the base makes of the totals, or None if the distance is above the limit."""
+        """Return the base's result on the totals, or None if the distance exceeds the limit."""
         _validate.non_negative_integer(distance=distance)
         totals = np.asarray(totals)
         if totals.ndim != 1 or totals.dtype.kind != "i":

@@ -1,7 +1,7 @@
 r"""Run any mechanism on a secret sample of a fixed number of users (F2).
 
-Fewer see the noise of the same mechanism, so it costs less: amplification by sampling without
-replacement, Theorem 7 of [1]_ (Theorem 9 of [2]_).
+The mechanism runs on fewer users, so it costs less: amplification by sampling without replacement,
+Theorem 7 of [1]_ (Theorem 9 of [2]_).
 
 References
 ----------
@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,16 +24,25 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account, noise_for
-from quorate.accounting.account_parts import OwnRowsAccount
-from quorate.accounting.sampling import amplified_epsilon
-from quorate.core.sealed import SealedRows, check_rows, check_sealed, opened_rows, seal_rows
+from quorate.core.account.account import Account, noise_for
+from quorate.core.account.parts import OwnRowsAccount
+from quorate.core.guarantees import Approximate, Guarantee, Pure, Relation
+from quorate.core.noise import NoiseSource, ambient_noise
+from quorate.core.sealed import (
+    SealedRows,
+    check_one_row_each,
+    check_rows,
+    check_sealed,
+    opened_rows,
+    seal_rows,
+)
+from quorate.core.users.crowd import call_quietly
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
-from quorate.guarantees import Approximate, Guarantee, Pure, Relation
-from quorate.noise import NoiseSource, ambient_noise
-from quorate.users.crowd import call_quietly
 
-__all__ = ["SubsampledMechanism", "draw_without_replacement"]
+__all__ = ["SubsampledMechanism", "amplified_epsilon", "draw_without_replacement"]
+
+# machine: beyond it exponentials leave the range of floats.
+_LARGEST = 700.0
 
 
 @dataclass(frozen=True)
@@ -57,8 +67,8 @@ class SubsampledMechanism:
     numerics : exact
     proof : Theorem 9 of Balle, Barthe and Gaboardi (2018): the user who differs is in the sample
         with probability :math:`\eta`; given the rest of the sample, exchanging that user for
-        another one who was not drawn is a neighbour too. What ``run`` draws is checked against
-        ``inner`` by an account of its own, so it cannot spend more than is priced.
+        another one who was not drawn is a neighbour too. The draws of ``run`` are charged to an
+        account for ``inner``, so it cannot spend more than that.
 
     Utility
     -------
@@ -71,9 +81,9 @@ class SubsampledMechanism:
     Parameters
     ----------
     run : callable
-        From the sampled rows, sealed, and an account to a result; all it draws goes through the
-        account. It must be private as ``inner`` says with whatever it does, so it must not raise
-        for some rows only; of an exception nothing but the fact is told.
+        Takes the sampled rows (sealed) and an account, and returns a result; all draws go through
+        the account. It must be as private as ``inner`` states, so it must not raise an error for
+        some rows only; of an exception only its occurrence is reported.
     inner : Pure or Approximate
         What ``run`` costs on its sample.
     sample, population : int
@@ -127,16 +137,14 @@ class SubsampledMechanism:
         """What the accountant prices."""
         # Without replacement, replacing a user costs what coming or going costs in a Poisson
         # sample of this rate.
-        epsilon = amplified_epsilon(
-            self.inner.epsilon, rate=float_up(self.rate), relation=Relation.ADD_REMOVE
-        )
+        epsilon = amplified_epsilon(self.inner.epsilon, rate=float_up(self.rate))
         if isinstance(self.inner, Pure):
             return Pure(epsilon)
         return Approximate(epsilon, float_up(self.rate * exact(self.inner.delta)))
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release."""
+        """The guarantee of one release."""
         event = self.event
         return Guarantee(
             epsilon=event.epsilon,
@@ -147,9 +155,10 @@ class SubsampledMechanism:
         )
 
     def release(self, rows: SealedRows, *, account: Account | None = None) -> Any:
-        """Return what ``run`` makes of a secret sample of the rows, one for each user."""
+        """Return the result of ``run`` on a secret sample of the rows, one row per user."""
         check_sealed(rows, SealedRows)
         check_rows(rows, self.relation)
+        check_one_row_each(rows)
         whole = opened_rows(rows)
         if len(whole) != self.population:
             raise SchemaError(f"Expected one row for each of {self.population} users.")
@@ -176,12 +185,25 @@ class SubsampledMechanism:
             return _Outcome(refusal=type(error)(str(error)))
 
 
+def amplified_epsilon(epsilon: float, *, rate: float) -> float:
+    r"""Return :math:`\log(1+q(e^\varepsilon-1))`, the cost on a sample, rounded up.
+
+    >>> round(amplified_epsilon(1.0, rate=0.1), 6)
+    0.158565
+    """
+    whole = exact(epsilon)
+    if not epsilon < _LARGEST:
+        return float_up(whole)
+    raised = exact(math.log1p(rate * math.expm1(epsilon))) * (1 + Fraction(1, 2**48))
+    return float_up(min(whole, raised))
+
+
 def draw_without_replacement(noise: NoiseSource, population: int, sample: int) -> NDArray[np.int64]:
     """Return ``sample`` of the numbers below ``population``, in order, each set equally likely.
 
     Floyd's algorithm: one uniform integer for each number drawn.
 
-    >>> from quorate.noise import SecureNoise
+    >>> from quorate.core.noise import SecureNoise
     >>> draw_without_replacement(SecureNoise(), 5, 5)
     array([0, 1, 2, 3, 4])
     """

@@ -4,18 +4,18 @@ Descent is slow and noisy where features differ in scale, are correlated, or sit
 releases cure it: the mean of the users' mean records, and the mean over users of each user's second
 moment about that centre. In the coordinates they define, the second moment of the features is
 nearly the identity; the curvature of a loss is then known up to a small factor, and no step size
-has to be guessed. Directions whose spread drowns in the noise are left at the size of the noise:
-they are learned more slowly, which is also the right thing to do.
+has to be guessed. Directions whose spread is within the noise are left at the size of the noise:
+they are learned more slowly.
 
-The noise of a round is in proportion to the largest spread, so that one round sees a tenth or a
-hundredth of it and no less. With enough users there are up to three: each sees the features in the
-coordinates of the last one, in which the large spreads are gone, and the mean besides. Rounds end
-when no spread is near the noise any more; what they did not need is left for the descent. With
-fewer users there is one (:mod:`quorate.models.coordinates.one_round`).
+The noise of a round is proportional to the largest spread, so that one round can measure spreads
+down to a tenth or a hundredth of the largest. With enough users there are up to three: each sees
+the features in the coordinates of the last one, in which the large spreads are gone, and the mean
+besides. Rounds end when no spread is near the noise any more; what they did not need is left for
+the descent. With fewer users there is one (:mod:`quorate.models.coordinates.one_round`).
 
-Steps pass over all records again and again. Turned into these coordinates once, 32 bits say all
-that noise leaves to be said, in half the memory and half the time. What a user holds there follows
-from the user's own records and released numbers alone.
+Steps pass over all records again and again. Records are converted to these coordinates once, in 32
+bits: the rounding is far below the noise, and memory and time are halved. What a user holds there
+follows from the user's own records and released numbers alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 
 from quorate._validate import readonly
 from quorate.core.people import People
+from quorate.core.users import UserData
+from quorate.core.users.store import is_settled, minus_row, records_at, rounded_users
+from quorate.mechanisms.user_releases import WIDE, ReleasedMean, UserReleases, UserVectors
 from quorate.models.losses import (
     LinearLoss,
     Loss,
@@ -39,9 +42,6 @@ from quorate.models.losses import (
     in_one_thread,
     multiplied,
 )
-from quorate.releases.user_releases import WIDE, ReleasedMean, UserReleases, UserVectors
-from quorate.users import UserData
-from quorate.users.store import is_settled, minus_row, records_at, rounded_users
 
 __all__ = [
     "MOST_FEATURES",
@@ -52,6 +52,7 @@ __all__ = [
     "SecondMoments",
     "Whitened",
     "WhitenedLoss",
+    "inward",
     "release_centre",
     "release_in_rounds",
     "symmetric",
@@ -91,7 +92,8 @@ _BLOCK = 2**17
 class Geometry:
     """New coordinates of the features: ``whitening @ (x - centre)``.
 
-    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions.
+    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions. ``doubt``
+    has the relative noise of spreads: a number a feature, or a row for each direction that has one.
 
     Examples
     --------
@@ -103,6 +105,33 @@ class Geometry:
 
     centre: Vector
     whitening: Vector
+    doubt: Vector | None = None
+
+    @cached_property
+    def _spectrum(self) -> tuple[Vector, Vector]:
+        sizes, axes = np.linalg.eigh(self.whitening)
+        return np.asarray(sizes), np.asarray(axes)
+
+    @property
+    def axes(self) -> Vector | None:
+        """The directions in which spreads have independent errors; None for those of features."""
+        return self._spectrum[1] if self.whitening.ndim == 2 else None
+
+    @property
+    def stretched(self) -> Vector:
+        """By how much each of these directions was stretched."""
+        if self.whitening.ndim == 2:
+            return self._spectrum[0]
+        return np.broadcast_to(self.whitening, self.centre.shape)
+
+    @property
+    def unsure(self) -> Vector:
+        """Relative noise of the spread in each of these directions, as far as it is known."""
+        if self.doubt is None:
+            return np.zeros(self.centre.size)
+        axes = self.axes
+        squares = self.doubt**2
+        return np.sqrt(squares if axes is None else np.sum((self.doubt @ axes) ** 2, axis=0))
 
     def outward(self, theta: Vector, loss: LinearLoss) -> Vector:
         """Return the parameters that act on the features themselves."""
@@ -114,18 +143,25 @@ class Geometry:
         offsets = rows[:, features] - weights @ self.centre
         return np.column_stack([weights, offsets]).ravel()
 
-    def penalty(self, theta: Vector, strength: float, loss: LinearLoss) -> tuple[Vector, float]:
-        """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
-        rows = theta.reshape(loss.outputs, -1)
-        features = self.centre.size
-        pull = np.zeros_like(rows)
-        pull[:, :features] = strength * self._turned(self._turned(rows[:, :features]))
-        largest = np.linalg.norm(self.whitening, 2) if self.whitening.ndim else self.whitening
-        return pull.ravel(), strength * float(largest) ** 2
-
     def _turned(self, rows: Vector) -> Vector:
         """Return released vectors, not people's, in the new coordinates."""
         return rows @ self.whitening if self.whitening.ndim else rows * self.whitening
+
+
+def inward(geometry: Geometry, theta: Vector, loss: LinearLoss) -> Vector:
+    """Return parameters in the coordinates of a geometry: undo :meth:`Geometry.outward`."""
+    rows = theta.reshape(loss.outputs, -1)
+    features = geometry.centre.size
+    inner = rows[:, :features]
+    weights = (
+        np.linalg.solve(geometry.whitening, inner.T).T
+        if geometry.whitening.ndim
+        else inner / geometry.whitening
+    )
+    if not loss.intercept:
+        return np.ascontiguousarray(weights).ravel()
+    offsets = rows[:, features] + rows[:, :features] @ geometry.centre
+    return np.column_stack([weights, offsets]).ravel()
 
 
 @dataclass(frozen=True)
@@ -148,7 +184,7 @@ class WhitenedLoss(Loss):
     geometry: Geometry
 
     def dimension(self, n_features: int) -> int:
-        """Return the dimension of the loss inside."""
+        """Return the dimension of the inner loss."""
         return self.inner.dimension(n_features)
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
@@ -156,12 +192,8 @@ class WhitenedLoss(Loss):
         return self.inner.unpenalized(n_features)
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
-        """Return the gradients of the loss inside."""
+        """Return the gradients of the inner loss."""
         return self.inner.user_gradients(batch, theta)
-
-    def penalty(self, theta: Vector, strength: float) -> tuple[Vector, float]:
-        """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
-        return self.geometry.penalty(theta, strength, self.inner)
 
 
 @dataclass(frozen=True)
@@ -351,7 +383,7 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
 
     Examples
     --------
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
     >>> account = Account.open(epsilon=20.0, delta=1e-6)
@@ -379,13 +411,16 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
         spreads, axes = np.linalg.eigh(joint[:features, :features] - np.outer(mean, mean))
         reach = noisy.noise * math.sqrt(2.0 * moments.size)
         floor = max(_ROUND_FLOOR * reach, SMALLEST_SPREAD * float(np.abs(spreads).max()))
-        root = (axes / np.sqrt(np.maximum(spreads, floor))) @ axes.T
-        whitening = symmetric(root @ whitening)
+        seen = np.maximum(spreads, floor)
+        turned_by = (axes / np.sqrt(seen)) @ axes.T @ whitening
+        whitening = symmetric(turned_by)
+        # Directions of this round in the coordinates that a rotation of them gives.
+        doubt = (reach / seen)[:, None] * (axes.T @ turned_by @ np.linalg.inv(whitening))
         if spreads.min() > _SEEN * reach:
             break
         candidates = _KNOWN_SIZE
     people = run.data.derive(Whitened(around + moved, whitening, by_count=by_count))
-    return Geometry(around + moved, whitening), people
+    return Geometry(around + moved, whitening, doubt), people
 
 
 def _mean_of_most(

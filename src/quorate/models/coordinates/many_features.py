@@ -20,6 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.people import People
+from quorate.core.public_randomness import public_generator
+from quorate.core.users import UserData
+from quorate.mechanisms.user_releases import WIDE, UserReleases
 from quorate.models.coordinates.geometry import (
     SMALLEST_SPREAD,
     VECTOR,
@@ -29,9 +32,6 @@ from quorate.models.coordinates.geometry import (
     symmetric,
 )
 from quorate.models.losses import alike_users, in_one_thread
-from quorate.public_randomness import public_generator
-from quorate.releases.user_releases import WIDE, UserReleases
-from quorate.users import UserData
 
 __all__ = ["AlongDirections", "MeanSquares", "release_of_many"]
 
@@ -55,7 +55,7 @@ def release_of_many(
 
     Examples
     --------
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(20_000, 100)) + rng.normal(size=(20_000, 1))
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
@@ -78,7 +78,8 @@ def release_of_many(
     shorter = 1.0 / np.sqrt(spreads) - 1.0
     whitening = symmetric(np.diag(scales) + (directions * shorter) @ (directions.T * scales))
     turned = run.data.derive(Whitened(centre, whitening, by_count=by_count))
-    return Geometry(centre, whitening), turned
+    seen = np.maximum(noisy.value, floor)
+    return Geometry(centre, whitening, np.diag(noisy.noise / seen)), turned
 
 
 def _large_spreads(run: UserReleases, *, square: float) -> tuple[Vector, Vector]:

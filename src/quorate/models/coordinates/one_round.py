@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.people import People
+from quorate.core.users import UserData
+from quorate.core.users.store import minus_row, records_at, rounded_users, row_lengths
+from quorate.mechanisms.user_releases import WIDE, UserReleases
 from quorate.models.coordinates.geometry import (
     MOST_FEATURES,
     SMALLEST_SPREAD,
@@ -31,9 +34,6 @@ from quorate.models.coordinates.geometry import (
 )
 from quorate.models.coordinates.many_features import release_of_many
 from quorate.models.losses import alike_users, in_one_thread
-from quorate.releases.user_releases import WIDE, UserReleases
-from quorate.users import UserData
-from quorate.users.store import minus_row, records_at, rounded_users, row_lengths
 
 __all__ = ["Centred", "MeanSquares", "release_in_one_round"]
 
@@ -56,7 +56,7 @@ def release_in_one_round(
 
     Examples
     --------
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
     >>> account = Account.open(epsilon=20.0, delta=1e-6)
@@ -79,13 +79,16 @@ def release_in_one_round(
     noisy = held.mean(
         triangles, dimension=moments.dimension, radius=radius, square=_SPREAD_SHARE * budget
     )
-    whitening = _whitening(moments.matrix(noisy.value), noisy.noise)
+    whitening, doubt = _whitening(moments.matrix(noisy.value), noisy.noise)
     turned = around.derive(Whitened(None, whitening, by_count=by_count))
-    return Geometry(centre, whitening), turned
+    return Geometry(centre, whitening, doubt), turned
 
 
-def _whitening(matrix: Vector, noise: float) -> Vector:
-    """Return the inverse root of a noisy second moment, with small spreads raised to a floor."""
+def _whitening(matrix: Vector, noise: float) -> tuple[Vector, Vector]:
+    """Return the inverse root of a noisy second moment, with small spreads raised to a floor.
+
+    Returned are also the directions of the spreads, each as long as its relative noise.
+    """
     size = len(matrix)
     spreads, axes = np.linalg.eigh(matrix)
     # Entries beside the diagonal have noise of variance noise^2 / 2: the spectral norm of a
@@ -93,7 +96,8 @@ def _whitening(matrix: Vector, noise: float) -> Vector:
     reach = noise * math.sqrt(2.0 * size)
     typical = abs(float(np.trace(matrix))) / size
     floor = max(_FLOOR * reach, min(reach, typical), SMALLEST_SPREAD * float(np.abs(spreads).max()))
-    return np.asarray(axes / np.sqrt(np.maximum(spreads, floor)) @ axes.T)
+    seen = np.maximum(spreads, floor)
+    return axes / np.sqrt(seen) @ axes.T, (reach / seen)[:, None] * axes.T
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Private gradient descent: released gradients, and the steps that use them.
 
-``descent`` the steps of every fit (U5) · ``gradients`` the released gradients · ``descent_noise``
-what their noise made of them · ``few_users``, ``lifted_gradients`` the plan for few users ·
+``training`` every linear model: ``posterior`` what gradients say of the minimum, ``clips`` how long
+they are · ``descent`` steps on a loss of one's own (U5) · ``gradients`` its released gradients ·
 ``optimizers``, ``minimization`` other losses and other optimisers · ``minibatches`` secret samples
 · ``winsorized_gradients`` gradients as published · ``phased`` stochastic convex optimisation (U6).
 """

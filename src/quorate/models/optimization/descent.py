@@ -14,26 +14,23 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.guarantees import Event, Guarantee
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Event, Guarantee
-from quorate.models.coordinates.geometry import WhitenedLoss
+from quorate.mechanisms.user_releases import UserReleases
 from quorate.models.losses import Loss
 from quorate.models.optimization.gradients import (
-    FEWEST_STEPS,
-    DescentStep,
     GradientRelease,
     ReleasedGradient,
     TraceStep,
 )
-from quorate.releases.user_releases import UserReleases
 
 __all__ = [
     "AveragedDescent",
@@ -43,22 +40,13 @@ __all__ = [
     "check_constants",
     "descend",
     "follow",
-    "gain_of",
     "projected",
 ]
 
 Vector = NDArray[np.float64]
 
-# Part of the largest curvature that a loss is taken to have along the way of a descent.
-_LEAST_CURVED = 0.5
 # How often a whole run may take noise for a curvature above its bound.
 _FALSE_ALARM = 0.05
-# How much more is shrunk when noise costs a part of all that could be gained.
-_WARY = 400.0
-# A descent is given up when its noise costs this part of all that could be gained.
-_HOPELESS = 0.2
-# Where users agree, steps are at most so many times longer.
-_FASTEST = 1.6
 SHRINKAGE = 1.5
 """How strongly coefficients are shrunk, in noise over signal."""
 # Shorter runs end before anybody wonders.
@@ -274,20 +262,10 @@ class Minimum:
         What the run cost.
     trace : tuple of TraceStep
     guarantee : Guarantee or None
-    gain, gain_error : float
-        By how much the coefficients lower the loss against what they were at the start, as far as
-        released gradients tell, and the standard deviation of that.
-    path : tuple of DescentStep
-    optimizer : Optimizer or None
-        Who took the steps of ``path``.
-    penalty : float
-        Strength of the penalty that was asked for.
-    given_up : bool
-        Whether noise was seen to exceed all that could be gained; part of the budget is left.
 
     Examples
     --------
-    >>> from quorate.guarantees import Gaussian
+    >>> from quorate.core.guarantees import Gaussian
     >>> Minimum(theta=np.zeros(2), event=Gaussian(4.0), trace=()).theta
     array([0., 0.])
     """
@@ -296,15 +274,9 @@ class Minimum:
     event: Event
     trace: tuple[TraceStep, ...]
     guarantee: Guarantee | None = None
-    gain: float = 0.0
-    gain_error: float = 0.0
-    path: tuple[DescentStep, ...] = field(default=(), repr=False)
-    optimizer: Optimizer | None = None
-    penalty: float = 0.0
-    given_up: bool = False
 
 
-def descend(  # noqa: PLR0913 - what a descent may know beforehand
+def descend(
     run: UserReleases,
     loss: Loss,
     *,
@@ -315,33 +287,22 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     curvature: float,
     penalty: float = 0.0,
     shrinkage: float = SHRINKAGE,
-    longest: float = math.inf,
-    worth: float = math.inf,
-    agreed: float = 0.0,
-    falling: bool = False,
-    doubtful: Callable[[Minimum], bool] | None = None,
     progress: bool | None = None,
 ) -> Minimum:
     """Run an optimiser on released gradients.
 
     ``shrinkage`` adds a penalty of the size at which it removes more noise than signal: this times
     (variance of the noise) / (squared length of the first gradient). With very little signal this
-    ends near ``initial`` = 0, the constant model. A ``curvature`` that released gradients show to
-    be too low is raised on the way. ``falling`` says that in some direction it may be many times
-    higher, and lets steps fall where noise would hide that. ``longest`` is how long a mean gradient
-    can be at the start, as far as it is known. ``worth`` is the largest gain that can be expected.
-    If after a quarter of the steps the noise of the whole run would cost a large part of it, the
-    descent stops, and ``Minimum.given_up`` says so. ``doubtful`` makes the same decision after the
-    first step and halfway, from what was released so far. Steps are longer where gradients are
-    shorter than ``agreed``.
+    ends near ``initial`` = 0. A ``curvature`` that released gradients show to be too low is raised
+    on the way. This costs nothing, because it uses released numbers only.
 
     Examples
     --------
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> from quorate.core.people import People
     >>> from quorate.models.optimization.gradients import ClippedGradients
     >>> from quorate.models.regression_losses import SquaredLoss
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
     >>> account = Account.open(epsilon=8.0, delta=1e-6)
     >>> minimum = descend(
@@ -362,56 +323,21 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     signal = 0.0
     steep = _Steepness(curvature, steps=steps)
     trace: list[TraceStep] = []
-    path: list[DescentStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
         theta = optimizer.query(state)
-        if doubtful is not None and step in (1, max(FEWEST_STEPS, (steps + 1) // 2)):
-            so_far = Minimum(
-                theta=theta,
-                event=run.account.event,
-                trace=tuple(trace),
-                path=tuple(path),
-                optimizer=optimizer,
-                penalty=penalty,
-            )
-            if doubtful(so_far):
-                return replace(so_far, theta=initial, given_up=True)
         noisy = released.release(theta, step)
         if step == 0:
             square = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
-            length = min(square, longest**2)
-            signal = max(length, noisy.radius**2 / theta.size)
+            signal = max(square, noisy.radius**2 / theta.size)
             state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
         bound = curvature
         if not optimizer.keeps_curvature:
             bound = steep.after(theta, noisy, size=state.size)
-        if falling:
-            bound *= _fall(noisy, step, signal=signal)
-        cost = theta.size * noisy.whole**2 / (2.0 * _LEAST_CURVED * curvature)
-        if step == steps // 4 and cost > _HOPELESS * worth:
-            return Minimum(
-                theta=initial, event=run.account.event, trace=tuple(trace), given_up=True
-            )
         shrunk = shrinkage * curvature * theta.size * noisy.whole**2 / signal
-        # The dearer the noise, the less is risked.
-        shrunk *= 1.0 + _WARY * (cost / worth) ** 2
-        pulled, stiffness = np.where(penalized, theta, 0.0), penalty
-        gradient = noisy.value + (shrunk + penalty) * pulled
-        if penalty and isinstance(loss, WhitenedLoss):
-            pull, stiffness = loss.penalty(theta, penalty)
-            gradient = noisy.value + shrunk * pulled + pull
-        taken = (bound + stiffness + shrunk) / _pace(agreed, noisy.radius)
+        gradient = noisy.value + (shrunk + penalty) * np.where(penalized, theta, 0.0)
+        taken = bound + penalty + shrunk
         precision = 1.0 / noisy.noise**2
         state = optimizer.update(state, gradient, curvature=taken, precision=precision)
-        path.append(
-            DescentStep(
-                theta=theta,
-                gradient=noisy.value,
-                noise=noisy.noise,
-                curvature=taken,
-                shrinkage=shrunk,
-            )
-        )
         trace.append(
             TraceStep(
                 step=step,
@@ -421,43 +347,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
                 penalty=shrunk + penalty,
             )
         )
-    theta = optimizer.aggregate(state)
-    gain, error = gain_of(
-        path,
-        theta,
-        initial=initial,
-        places=penalized,
-        whole=noisy.whole,
-        curvature=curvature,
-    )
-    return Minimum(
-        theta=theta,
-        event=run.account.event,
-        trace=tuple(trace),
-        gain=gain,
-        gain_error=error,
-        path=tuple(path),
-        optimizer=optimizer,
-        penalty=penalty,
-    )
-
-
-def _pace(agreed: float, radius: float) -> float:
-    """Return how much longer a step is because users agree."""
-    return min(_FASTEST, max(1.0, math.sqrt(agreed / radius)))
-
-
-def _fall(noisy: ReleasedGradient, step: int, *, signal: float) -> float:
-    """Return by how much a step is shorter than the first, if nobody knows the largest curvature.
-
-    Steps that fall as one over the root of their number (as those of Proposition 3 for a run of
-    that length) end up short enough for any curvature, and an average of their later points is as
-    good as one of the best constant step (Polyak, Juditsky 1992). They fall in proportion to the
-    noise of a gradient over the length of the first one, wholly where noise is as long: without
-    noise a curvature that is too low is seen at once, and steps that need not fall are faster.
-    """
-    drowned = min(1.0, noisy.noise * math.sqrt(noisy.value.size / signal))
-    return 1.0 + drowned * (math.sqrt(step + 1.0) - 1.0)
+    return Minimum(theta=optimizer.aggregate(state), event=run.account.event, trace=tuple(trace))
 
 
 class _Steepness:
@@ -514,32 +404,3 @@ def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[in
 
         walked = track(steps, description=label, console=Console(stderr=True), transient=True)
     yield from walked
-
-
-def gain_of(
-    path: Sequence[DescentStep],
-    theta: Vector,
-    *,
-    initial: Vector,
-    places: NDArray[np.bool_],
-    whole: float,
-    curvature: float,
-) -> tuple[float, float]:
-    """Return by how much the loss is lower at ``theta`` than at the start, and its deviation.
-
-    Along the way back the loss rises by at least minus the gradient at the end times the way, plus
-    half the curvature times its square. The gradient at the end is the mean over the later half of
-    the steps, whose points are averaged. Noise alone makes a way, too, and what that would seem to
-    gain is taken off; ``whole`` is the noise of one step that had all the budget. Only ``places``
-    that a penalty may shrink are looked at, so that an intercept alone is no gain.
-    """
-    total, weight = np.zeros(places.size), 0.0
-    for step in path[len(path) // 2 :]:
-        precision = 1.0 / step.noise**2
-        total = total + precision * step.gradient
-        weight += precision
-    back = np.where(places, initial - theta, 0.0)
-    gain = float(back @ total) / weight
-    gain += 0.5 * _LEAST_CURVED * curvature * float(back @ back)
-    gain -= np.count_nonzero(places) * whole**2 / (_LEAST_CURVED * curvature)
-    return gain, float(np.linalg.norm(back)) / math.sqrt(weight)

@@ -3,7 +3,7 @@
 A descent spends its account on clipped means of user gradients. :class:`ClippedGradients` clips
 each user's gradient to a ball around zero whose radius was found privately, and finds a smaller one
 on the way: gradients shrink as the optimum comes near, and zero is where their mean ends up, so a
-centre would buy nothing. The estimator that the paper uses is in
+centre would gain nothing. The estimator that the paper uses is in
 :mod:`quorate.models.optimization.winsorized_gradients`.
 
 Whether a fit can work at all follows from public numbers alone. A clipped mean of user gradients
@@ -15,9 +15,9 @@ that hides this spread exceeds the spread of the labels themselves. Both are nec
 not sufficient ones.
 
 Below n mu = 32, further, the looks for the size of a record see the users through noise that is not
-safely smaller than their number, and everything after a wild size is noise. Above all three a fit
-may still find out, from released numbers, that noise costs more than coefficients could gain; it
-then releases a constant (:mod:`quorate.models.optimization.descent`).
+safely smaller than their number, and everything after a wild size is noise. Above all three
+released gradients may still show nothing; the posterior mean is then a constant
+(:mod:`quorate.models.optimization.posterior`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.bounds.grid import Ball
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.grid import Ball
-from quorate.guarantees import Relation
 from quorate.mechanisms.sums import GaussianSum
-from quorate.models.losses import Loss, by_user
-from quorate.models.optimization.minibatches import sampled_mean
-from quorate.releases.user_releases import (
+from quorate.mechanisms.user_releases import (
     NARROW,
     WIDE,
     BoundedVectors,
@@ -48,12 +47,12 @@ from quorate.releases.user_releases import (
     UserVectors,
     search_square,
 )
-from quorate.users import UserData
+from quorate.models.losses import Loss, by_user
+from quorate.models.optimization.minibatches import sampled_mean
 
 __all__ = [
     "FEWEST_STEPS",
     "ClippedGradients",
-    "DescentStep",
     "Feasibility",
     "GradientRelease",
     "GradientRun",
@@ -64,8 +63,6 @@ __all__ = [
     "clip_length",
     "gradients_at",
     "growing_squares",
-    "has_few_users",
-    "is_worth_measuring",
     "model_feasibility",
     "plan_steps",
     "signal_of",
@@ -73,13 +70,6 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 
-# Below this many users, n mu over the root of the parameters, whitening costs more than it saves;
-# below so many, n mu, its searches do, however few the parameters.
-_FEW, _FEWEST_SEARCHED = 35.0, 88.0
-# From here on, n mu, a search for a radius is safe, and it is taken if users have fewer records.
-_SAFELY_SEARCHED, _FEW_RECORDS = 65.0, 4.0
-# From so many users for each parameter on, n mu / p, noise is too small to ask how far to go.
-_ENOUGH = 100.0
 # Half of the users are then 2.5 standard deviations of the noise of a look that costs its largest
 # share.
 _SEARCHABLE = 32.0
@@ -206,49 +196,6 @@ def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
     return n_users * mu * (1.0 if relation is Relation.REPLACE else 2.0)
 
 
-def has_few_users(
-    *,
-    n_users: float,
-    mu: float,
-    dimension: int,
-    relation: Relation,
-    records: Callable[[], float],
-) -> bool:
-    """Tell from public or released numbers whether the plan of few users is taken.
-
-    See :mod:`quorate.models.optimization.few_users`. Where both plans are
-    possible, this one needs a few records per user: with one or two the gradients are so noisy that
-    a search and strong shrinkage are safer. ``records`` is called only then.
-
-    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
-    >>> has_few_users(n_users=500, records=lambda: 10.0, **known)
-    True
-    >>> has_few_users(n_users=500, records=lambda: 1.0, **known)
-    False
-    >>> has_few_users(n_users=1000, records=lambda: 10.0, **known)
-    False
-    >>> known = dict(mu=0.2367, dimension=2, relation=Relation.REPLACE, records=lambda: 10.0)
-    >>> has_few_users(n_users=350, **known), has_few_users(n_users=400, **known)
-    (True, False)
-    """
-    signal = signal_of(n_users=n_users, mu=mu, relation=relation)
-    if signal >= max(_FEW * math.sqrt(dimension), _FEWEST_SEARCHED):
-        return False
-    return n_users * mu < _SAFELY_SEARCHED or records() >= _FEW_RECORDS
-
-
-def is_worth_measuring(*, n_users: float, mu: float, dimension: int, relation: Relation) -> bool:
-    """Tell from public or released numbers whether a last look pays after a descent.
-
-    See :mod:`quorate.models.last_look`. Where users are very many, there is none.
-
-    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
-    >>> is_worth_measuring(n_users=1000, **known), is_worth_measuring(n_users=10_000, **known)
-    (True, False)
-    """
-    return signal_of(n_users=n_users, mu=mu, relation=relation) < _ENOUGH * dimension
-
-
 def check_records(records: Any) -> None:
     """Refuse what is neither a public number nor ``"auto"``.
 
@@ -287,29 +234,9 @@ class ReleasedGradient:
     radius: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DescentStep:
-    """Where one released gradient was asked for, what it was, and how the step was taken.
-
-    ``curvature`` is what the length of the step was divided by, ``shrinkage`` the penalty that
-    noise called for. All of it was released or follows from what was.
-
-    >>> DescentStep(
-    ...     theta=np.zeros(1), gradient=np.ones(1), noise=0.1, curvature=1.0, shrinkage=0.0
-    ... ).curvature
-    1.0
-    """
-
-    theta: Vector
-    gradient: Vector
-    noise: float
-    curvature: float
-    shrinkage: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class TraceStep:
-    """What one step released: nothing else about it may leave the house.
+    """Everything that one step released; nothing else about it is public.
 
     >>> TraceStep(step=0, radius=1.0, gradient_norm=0.5, noise=0.1, penalty=0.0).radius
     1.0
@@ -386,7 +313,7 @@ class ClippedGradients(GradientRelease):
 
     Examples
     --------
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> from quorate.core.people import People
     >>> from quorate.models.regression_losses import SquaredLoss
     >>> people = UserData(np.ones((4000, 1)), np.ones(4000), offsets=np.arange(4001))

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Gaussian, Relation
 from quorate.core.people import People
+from quorate.core.users.crowd import Statistic
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Gaussian, Relation
+from quorate.mechanisms.user_releases import ReleasedMean, UserReleases, bounded_mean
 from quorate.mechanisms.user_sample import UserSample
-from quorate.releases.user_releases import ReleasedMean, UserReleases, bounded_mean
-from quorate.users.crowd import Statistic
 
 __all__ = ["SETUP_SHARE", "check_public_steps", "open_sampled_run", "sampled_mean", "setup_mu"]
 
@@ -44,9 +44,10 @@ def open_sampled_run(
     """Begin a run with an account that is set aside for minibatches.
 
     Minibatches are planned before anything is drawn, so their number must be public; what sees all
-    users gets a fixed share of the square. See :meth:`~quorate.accounting.account.Account.plan`.
+    users gets a fixed share of the square.
+    See :meth:`~quorate.core.account.account.Account.reserve_chain`.
 
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> asked = People(people, Relation.REPLACE)
@@ -65,7 +66,7 @@ def open_sampled_run(
         relation=account.relation,
         setup=setup,
     )
-    account.plan(sample.total(setup, steps))
+    account.reserve_chain(sample.total(setup, steps))
     return UserReleases.start(data, account, sample=sample)
 
 

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Relation
 from quorate.core.people import People
+from quorate.core.users.crowd import Crowd
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.user_releases import UserReleases, typical_records
 from quorate.models.losses import Loss
 from quorate.models.optimization.descent import AveragedDescent, Minimum, Optimizer, descend
 from quorate.models.optimization.gradients import (
@@ -27,8 +29,6 @@ from quorate.models.optimization.gradients import (
 )
 from quorate.models.optimization.minibatches import check_public_steps, open_sampled_run, setup_mu
 from quorate.models.optimization.optimizers import Adam
-from quorate.releases.user_releases import UserReleases, typical_records
-from quorate.users.crowd import Crowd
 
 __all__ = ["initial_point", "minimize", "with_caveat"]
 
@@ -65,7 +65,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
         number of users; released: the radii, the noisy gradients and what follows from them
     numerics : exact
     proof : Every step is a Gaussian mechanism on clipped user gradients, every radius a noisy
-        search; each takes its part of one :class:`~quorate.accounting.account.Account`, and the
+        search; each takes its part of one :class:`~quorate.core.account.account.Account`, and the
         squares never add up to more than the whole. With minibatches the steps are Poisson samples
         priced by the accountant; with
         :class:`~quorate.models.optimization.winsorized_gradients.WinsorizedGradients` the steps are
@@ -115,7 +115,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     Examples
     --------
     >>> from quorate.models.regression_losses import SquaredLoss
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> rows = np.random.default_rng(0).normal(size=(8000, 2))
     >>> people = UserData(rows, rows @ [1.0, -1.0], offsets=np.arange(0, 8001, 2))
     >>> minimum = minimize(

@@ -34,13 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.models.optimization.descent import (
     Optimizer,
     OptimizerState,
     check_constants,
     projected,
 )
-from quorate.public_randomness import RandomState, public_generator
 
 __all__ = ["Adam", "RandomIterateDescent", "RestartedDescent"]
 
@@ -196,11 +196,13 @@ class RandomIterateDescent(Optimizer):
 class Adam(Optimizer):
     """Adam [1]_: needs no curvature, the usual choice for neural networks.
 
-    The last half of the iterates is averaged.
+    Steps fall to nothing in a line, so that the last iterate is an average of what noise does to
+    the ones before, and still near where they were led to.
 
     Parameters
     ----------
     learning_rate : float, default=0.05
+        Of the first step.
     momentum : float, default=0.9
     decay : float, default=0.99
         Of the average of squared gradients.
@@ -236,7 +238,6 @@ class Adam(Optimizer):
         count = state.step + 1
         corrected = first / (1.0 - self.momentum**count)
         scale = np.sqrt(second / (1.0 - self.decay**count)) + 1e-12
-        theta = state.theta - self.learning_rate * corrected / scale
-        averaged = 2 * state.step >= state.steps
-        moved = state.moved(theta, weight=precision if averaged else 0.0)
+        size = self.learning_rate * (1.0 - state.step / state.steps)
+        moved = state.moved(state.theta - size * corrected / scale, weight=0.0)
         return replace(moved, first=first, second=second)

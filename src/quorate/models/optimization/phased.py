@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
-from quorate.accounting.account_parts import cut_by_draws, disjoint_groups
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.account import Account
+from quorate.core.account.costs import gdp_mu
+from quorate.core.account.parts import cut_by_draws, disjoint_groups
 from quorate.core.people import People
+from quorate.core.public_randomness import RandomState, public_generator
+from quorate.core.users.crowd import Crowd
 from quorate.exceptions import NotEnoughUsersError
+from quorate.mechanisms.user_releases import UserReleases
 from quorate.models.losses import Loss
 from quorate.models.optimization.descent import (
     AveragedDescent,
@@ -37,9 +40,6 @@ from quorate.models.optimization.gradients import (
 from quorate.models.optimization.minimization import initial_point, with_caveat
 from quorate.models.optimization.optimizers import RestartedDescent
 from quorate.models.optimization.winsorized_gradients import WinsorizedGradients, uniform_radius
-from quorate.public_randomness import RandomState, public_generator
-from quorate.releases.user_releases import UserReleases
-from quorate.users.crowd import Crowd
 
 __all__ = ["Phase", "PhasedMinimizer", "ProximalDescent"]
 
@@ -84,24 +84,24 @@ class ProximalDescent(Optimizer):
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether the optimiser inside keeps the declared curvature."""
+        """Whether the inner optimiser keeps the declared curvature."""
         return self.inner.keeps_curvature
 
     def query(self, state: OptimizerState) -> Vector:
-        """Return where the optimiser inside looks."""
+        """Return where the inner optimiser looks."""
         return self.inner.query(state)
 
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
-        """Add the pull, then let the optimiser inside move."""
+        """Add the pull, then let the inner optimiser move."""
         pull = self.strength * (self.inner.query(state) - self.centre)
         return self.inner.update(
             state, gradient + pull, curvature=curvature + self.strength, precision=precision
         )
 
     def aggregate(self, state: OptimizerState) -> Vector:
-        """Return what the optimiser inside returns."""
+        """Return what the inner optimiser returns."""
         return self.inner.aggregate(state)
 
 
@@ -168,7 +168,7 @@ class PhasedMinimizer:
     Examples
     --------
     >>> from quorate.models.regression_losses import SquaredLoss
-    >>> from quorate.users import UserData
+    >>> from quorate.core.users import UserData
     >>> rows = np.random.default_rng(0).normal(size=(20_000, 1))
     >>> people = UserData(rows, 2.0 * rows[:, 0], offsets=np.arange(0, 20_001, 5))
     >>> phased = PhasedMinimizer(
@@ -181,7 +181,7 @@ class PhasedMinimizer:
     ...     records=5,
     ...     random_state=0,
     ... )
-    >>> [phase.n_users for phase in phased.plan(n_users=4000, dimension=2)]
+    >>> [phase.n_users for phase in phased.schedule(n_users=4000, dimension=2)]
     [2000, 1000]
     >>> minimum = phased.minimize(people, SquaredLoss())
     >>> bool(abs(minimum.theta[0] - 2.0) < 0.5)
@@ -229,7 +229,7 @@ class PhasedMinimizer:
         size = self.diameter if self.constants == "published" else self.radius
         return math.sqrt(sampling + noise) / size
 
-    def plan(self, *, n_users: int, dimension: int) -> tuple[Phase, ...]:
+    def schedule(self, *, n_users: int, dimension: int) -> tuple[Phase, ...]:
         """Return the phases, from public numbers.
 
         Raises
@@ -265,7 +265,7 @@ class PhasedMinimizer:
     ) -> Minimum:
         """Run all phases and return where the last one ended."""
         dimension = loss.dimension(data.n_features)
-        phases = self.plan(n_users=data.n_users, dimension=dimension)
+        phases = self.schedule(n_users=data.n_users, dimension=dimension)
         theta = initial_point(initial, dimension)
         generator = public_generator(self.random_state)
         account = Account.open(epsilon=self.epsilon, delta=self.delta, unit=data.unit)

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.core.account.account import Account
+from quorate.core.bounds.grid import Box
+from quorate.core.guarantees import Nothing, Relation
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.exceptions import ParameterError
-from quorate.grid import Box
-from quorate.guarantees import Nothing, Relation
+from quorate.mechanisms.means.rotation import Rotation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.mechanisms.sums import choose_grid
+from quorate.mechanisms.user_releases import BoundedVectors, UserReleases
 from quorate.models.losses import Loss
 from quorate.models.optimization.gradients import (
     GradientRelease,
@@ -26,9 +29,6 @@ from quorate.models.optimization.gradients import (
     ReleasedGradient,
     gradients_at,
 )
-from quorate.public_randomness import RandomState, public_generator
-from quorate.releases.user_releases import BoundedVectors, UserReleases
-from quorate.rotation import Rotation
 
 __all__ = ["WinsorizedGradients", "uniform_radius"]
 
@@ -94,7 +94,7 @@ class WinsorizedGradients(GradientRelease):
 
     Examples
     --------
-    >>> from quorate.accounting.account import Account
+    >>> from quorate.core.account.account import Account
     >>> strategy = WinsorizedGradients(bound=1.0, radius=0.1)
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> mean = strategy.mechanism(account, n_users=10_000, dimension=4, steps=10)
@@ -143,7 +143,7 @@ class WinsorizedGradients(GradientRelease):
         mechanism = self.mechanism(
             run.account, n_users=run.data.n_users, dimension=dimension, steps=steps
         )
-        run.account.plan(mechanism.event)
+        run.account.reserve_chain(mechanism.event)
         return _WinsorizedRun(run, loss, mechanism, public_generator(self.random_state))
 
 

@@ -1,6 +1,7 @@
 """How the error of each task falls with users and epsilon, one task a file.
 
-Which of them there are is said in the catalogue (:mod:`quorate.catalogue`), estimator by estimator.
+Which of them there are is said in the catalogue (:mod:`quorate.app.catalogue`), estimator by
+estimator.
 """
 
 from __future__ import annotations

@@ -21,16 +21,16 @@ from typing import ClassVar
 import numpy as np
 
 from quorate import _validate
-from quorate.accounting.costs import gdp_mu
-from quorate.guarantees import Relation
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
+from quorate.local.shuffling.count_noise import selection_bound
+from quorate.local.simulate import MOST_BUCKETS
 from quorate.mechanisms.choices.stable_choice import StableChoice, truncated_laplace_mass
+from quorate.papers.stability.stable_learner import REPORTS, SEEDS, choose_selection
 from quorate.planning.limits import fixed_users_floor, representation_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import PlanTask
 from quorate.planning.tasks.rules import check_error_level
-from quorate.protocols.shuffling.count_noise import selection_bound
-from quorate.protocols.simulate import MOST_BUCKETS
-from quorate.stability.stable_learner import REPORTS, SEEDS, choose_selection
 
 __all__ = [
     "AgreementTask",
@@ -47,17 +47,17 @@ _SHARPNESS: tuple[float, ...] = tuple(float(2.0 ** (k / 2)) for k in range(2, 13
 _EXCESS = 2.8
 # Of ten seeds one agrees less than planned; half of its crowds may fail.
 _UNDER_A_BAD_SEED = 5.0
-# Votes that lose are spread over about so many rivals.
+# Votes that lose are spread over about this many rivals.
 _RIVALS = 4
-# Beyond so many users the binomial tails are negligible and sums over them long.
+# Beyond this many users the binomial tails are negligible and sums over them long.
 _MANY = 4_000
 _MOST_USERS = 2**40
 
 
 def expected_share(sharpness: float, records: int) -> float:
-    """Return the share of users who agree under a seed that is worse than nine of ten.
+    """Return the share of users who agree with an unlucky seed (worse than nine of ten).
 
-    Measured on cut-offs with a tenth of wrong labels; it hardly depends on the class.
+    It was measured on cut-offs with a tenth of wrong labels; it hardly depends on the class.
 
     >>> round(expected_share(8.0, 1024), 2)
     0.46
@@ -68,7 +68,7 @@ def expected_share(sharpness: float, records: int) -> float:
 
 
 def best_share(sharpness: float, records: int) -> float:
-    """Return the share of users who agree under the best of sixteen seeds.
+    """Return the share of users who agree with the best of sixteen seeds.
 
     >>> round(best_share(8.0, 1024), 2)
     0.97
@@ -89,10 +89,10 @@ def central_failure(
     delta: float,
     relation: Relation,
 ) -> float:
-    """Return the probability that a trusted server misses what this share of the users names.
+    """Return the probability that a trusted server misses the choice of this share of the users.
 
-    Votes are binomial, losing votes are spread over four rivals, and the selection is summed up
-    exactly.
+    Votes are binomial, losing votes are spread over four rivals, and the law of the selection is
+    exact.
 
     >>> known = dict(size=2**14, epsilon=1.0, delta=0.0, relation=Relation.REPLACE)
     >>> central_failure(users=40, share=0.8, seeds=1, **known) < 0.1
@@ -126,25 +126,25 @@ def central_failure(
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementTask(PlanTask):
-    """The rule on which most users agree, as in :class:`~quorate.stability.StableLearner`.
+    """The rule on which most users agree, as in :class:`~quorate.papers.stability.StableLearner`.
 
     The error is the excess error over the best rule of the class.
 
     Parameters
     ----------
     size : int, default=16384
-        Number of hypotheses, or of those of a representation.
+        Number of hypotheses, or of the hypotheses of a representation.
     error_level : float, default=0.1
         Error of the best rule.
     plurality : float, optional
-        Share of the users who agree, if it is known; by default what is usual.
+        Share of the users who agree, if it is known; by default a typical value.
 
     Examples
     --------
     >>> task = AgreementTask(size=2**14, records=1024)
     >>> task.error(20, 1.0) == task.largest_error, task.error(50, 1.0) <= 0.03
     (True, True)
-    >>> task.way(50, 1.0)[0]
+    >>> task.algorithm(50, 1.0)[0]
     'pure_choice'
     """
 
@@ -164,11 +164,11 @@ class AgreementTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """A coin errs this much more often than the best rule."""
+        """The excess error of a random guess over the best rule."""
         return 0.5 - self.error_level
 
     def share(self, sharpness: float, epsilon: float) -> float:
-        """Return the share of users who agree, as far as the selection sees it."""
+        """Return the share of users who agree, as seen by the selection."""
         if self.plurality is not None:
             return self.plurality
         if self._selection_is_pure(epsilon):
@@ -176,7 +176,7 @@ class AgreementTask(PlanTask):
         return expected_share(sharpness, self.records)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess of the sharpest weights under which enough users agree."""
+        """Return the excess error at the largest sharpness for which enough users agree."""
         if self.size == 1:
             return 0.0
         sharpness = self.sharpness(users, epsilon)
@@ -185,7 +185,7 @@ class AgreementTask(PlanTask):
         return min(_EXCESS / (sharpness * math.sqrt(self.records)), self.largest_error)
 
     def sharpness(self, users: int, epsilon: float) -> float | None:
-        """Return the sharpest weights under which enough users agree; ``None`` if none are."""
+        """Return the largest sharpness for which enough users agree; ``None`` if there is none."""
 
         def reached(sharpness: float) -> bool:
             share = self.share(sharpness, epsilon)
@@ -210,7 +210,7 @@ class AgreementTask(PlanTask):
         return self.beta / 2
 
     def failure(self, users: int, epsilon: float, *, share: float) -> float:
-        """Return the chance to miss the crowd's choice."""
+        """Return the probability of missing the users' most frequent choice."""
         return central_failure(
             users=users,
             share=share,
@@ -221,8 +221,8 @@ class AgreementTask(PlanTask):
             relation=self.relation,
         )
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the selection that the learner would take."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the selection that the learner would use."""
         selection = choose_selection(
             size=self.size,
             seeds=SEEDS,
@@ -254,7 +254,8 @@ class AgreementTask(PlanTask):
 
         Lemma 4 is about the representation dimension, at most ln(size); it is reached up to a
         constant by cut-offs, whose dimension is known, and far below for point functions. So the
-        figure is the floor, and the note says what a class without a smaller representation needs.
+        figure is the general lower bound, and the note states that for a class without a smaller
+        representation.
         """
         del error
         floor = fixed_users_floor(
@@ -293,7 +294,7 @@ class LocalAgreementTask(AgreementTask):
     name: ClassVar[str] = "agreement-local"
 
     def share(self, sharpness: float, epsilon: float) -> float:
-        """Return the share of users who agree under a single seed."""
+        """Return the share of users who agree with a single seed."""
         del epsilon
         return expected_share(sharpness, self.records) if self.plurality is None else self.plurality
 
@@ -302,11 +303,11 @@ class LocalAgreementTask(AgreementTask):
         return self.beta / 2 if self.plurality else min(0.5, _UNDER_A_BAD_SEED * self.beta)
 
     def failure(self, users: int, epsilon: float, *, share: float) -> float:
-        """Return 0 or 1: whether the users are enough."""
+        """Return 0 if there are enough users, otherwise 1."""
         return 0.0 if users >= self.needed(epsilon, share=share) else 1.0
 
     def needed(self, epsilon: float, *, share: float) -> float:
-        """Return the users among whom this share is found, close to exact tails."""
+        """Return the users needed to find a candidate of this share, from nearly exact tails."""
         doubt = self._allowed(epsilon)
         deviations = math.sqrt(2.0 * math.log(max(self.size, 2) / doubt))
         deviations += 0.63 * NormalDist().inv_cdf(1.0 - doubt)
@@ -314,7 +315,7 @@ class LocalAgreementTask(AgreementTask):
         variance = 4.0 * (growth + 1.0) / growth**2 + 0.15
         return variance * (deviations / share) ** 2
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the report of the local model."""
         report = REPORTS["local"]
         return report.name, report.reason + self._advice(users, epsilon)
@@ -345,7 +346,7 @@ class ShuffleAgreementTask(LocalAgreementTask):
     name: ClassVar[str] = "agreement-shuffle"
 
     def needed(self, epsilon: float, *, share: float) -> float:
-        """Return the users among whom this share is found; never more than without shuffling."""
+        """Return the users needed to find a candidate of this share, shuffled."""
         alone = super().needed(epsilon, share=share)
         if self.delta == 0:
             return alone
@@ -354,7 +355,7 @@ class ShuffleAgreementTask(LocalAgreementTask):
         votes *= math.sqrt(math.log(1.0 / self.delta) / math.log(1e6)) / epsilon**0.85
         return float(min(votes / share, alone))
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the report of the shuffle model."""
         report = REPORTS["shuffle"]
         return report.name, report.reason + self._advice(users, epsilon)
@@ -364,9 +365,9 @@ class ShuffleAgreementTask(LocalAgreementTask):
 class BucketAgreementTask(LocalAgreementTask):
     """The same through a shuffler by counts of buckets, ``StableLearner(reports="buckets")``.
 
-    Counts are never above the truth, so only the noise of the crowd's own bucket can make it lose:
-    the users needed do not grow with the number of hypotheses (Theorem 35 of Ghazi et al. (2021)),
-    of which there are at most 2^14.
+    Counts are never above the truth, so only the noise of the winning bucket matters: the number of
+    users does not grow with the number of hypotheses (Theorem 35 of Ghazi et al. (2021)), of which
+    there are at most 2^14.
 
     Examples
     --------
@@ -378,17 +379,17 @@ class BucketAgreementTask(LocalAgreementTask):
     name: ClassVar[str] = "agreement-buckets"
 
     def needed(self, epsilon: float, *, share: float) -> float:
-        """Return the fewest users whose votes are ahead by more than the noise of one bucket.
+        """Return the fewest users for which the votes lead by more than the noise of one bucket.
 
-        Votes fall short, or noise is larger, with half of what is allowed each; as everywhere the
-        votes of others are spread over four rivals.
+        Too few votes and too large noise each have half of the allowed failure probability; the
+        other votes are assumed to be spread over four rivals.
         """
         if self.delta == 0 or self.size > MOST_BUCKETS:
             return math.inf
         doubt = self._allowed(epsilon) / 2
         return _users_ahead(_bucket_noise(epsilon, self.delta, doubt), share, doubt)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the messages of the shuffle model."""
         report = REPORTS["buckets"]
         return report.name, report.reason + self._advice(users, epsilon)

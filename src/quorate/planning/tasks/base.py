@@ -1,4 +1,4 @@
-"""What every task tells the planner: how its error falls with users and epsilon."""
+"""What every task defines for the planner: how its error falls with users and epsilon."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from quorate import _validate
-from quorate.conversion.translation import deletion_reach
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
+from quorate.papers.conversion.translation import deletion_reach
 from quorate.planning.limits import (
     fixed_users_floor,
     group_privacy,
@@ -35,7 +35,7 @@ ErrorModel = Callable[[int, float], float]
 
 @dataclass(frozen=True, kw_only=True)
 class PlanTask(ABC):
-    """Public numbers that describe a task, and the error to expect.
+    """Public numbers that describe a task, and its expected error.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class PlanTask(ABC):
 
     @property
     def description(self) -> tuple[tuple[str, float], ...]:
-        """What describes the task besides the parameters that all tasks share."""
+        """The numbers that describe the task besides the common parameters."""
         shared = {field.name for field in fields(PlanTask)}
         names = (field.name for field in fields(self) if field.name not in shared)
         values = ((name, getattr(self, name)) for name in names)
@@ -91,11 +91,11 @@ class PlanTask(ABC):
 
     @abstractmethod
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error kept with ``confidence``; falls (weakly) in both arguments."""
+        """Return the error bound at ``confidence``; it does not increase in either argument."""
 
     @abstractmethod
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which algorithm ``auto`` would take, and why."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm that ``auto`` would use, and why."""
 
     @abstractmethod
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -125,7 +125,7 @@ class PlanTask(ABC):
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
         """Return further theorems about how many users suffice.
 
-        Theorems 10 and 11 of Ghazi et al. (2023) around this task's own way with single records.
+        Theorems 10 and 11 of Ghazi et al. (2023), applied to this task's method for single records.
         """
         if self.records == 1 or self.delta == 0:
             return ()
@@ -198,7 +198,7 @@ class PlanTask(ABC):
         return simple
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of group privacy: single records are hidden so well that all are.
+        """Return the error of group privacy, where records are protected one by one.
 
         n users of m records become n m users of one record with the privacy of
         :func:`~quorate.planning.limits.group_privacy`.
@@ -220,9 +220,9 @@ class PlanTask(ABC):
     def item_to_user_error(self, users: int, epsilon: float) -> float:
         """Return the error of Algorithm 1 of Ghazi et al. around a method for single records.
 
-        With the constants 1 that its theorems leave open
-        (:func:`~quorate.conversion.translation.utility_budget`), which makes it look better than it
-        is.
+        The open constants of its theorems are set to 1
+        (:func:`~quorate.papers.conversion.translation.utility_budget`), which makes it look better
+        than it is.
         """
         budget = {"epsilon": epsilon, "delta": self.delta}
         kept = users - 4 * deletion_reach(**budget)
@@ -239,7 +239,7 @@ class PlanTask(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PeopleTask(PlanTask):
-    """A task whose people may differ, so that records replace people only in part.
+    """A task whose people may differ, so more records only partly replace more people.
 
     The variance of a user's mean record is ``between + (1 - between) / records`` times that of a
     single record.

@@ -59,12 +59,12 @@ _REGRET_DOUBT = 1.5
 _REGRET_OPTION = 0.4
 # Along a line the loss rises to both sides of the best place, and its noise is exponential.
 _LINE_DOUBT = 1.15
-# Measured on real people: how much less than so many single records they are worth.
+# Measured on real people: how much less than this many single records they are worth.
 _PEOPLE = 1.0
 
 
 def label_preference(excess: float, *, records: int, error_level: float) -> tuple[float, float]:
-    """Return margin and share between the best rule and one that errs ``excess`` more often.
+    """Return margin and share between the best rule and one with ``excess`` more error.
 
     Where two rules differ the better one errs with probability ``error_level``, so they differ in a
     share excess / (1 - 2 error_level) of the records. The numbers of a user's records for and
@@ -91,7 +91,7 @@ def label_preference(excess: float, *, records: int, error_level: float) -> tupl
 
 
 def normal_preference(signal: float) -> tuple[float, float]:
-    """Return margin and share if a user's difference is normal, ``signal`` deviations from zero.
+    """Return margin and share if a user's difference is normal with mean ``signal`` deviations.
 
     >>> round(normal_preference(1.0)[0], 4)
     0.6827
@@ -137,7 +137,7 @@ class VoteModel:
         beta: float,
         largest: float,
     ) -> float:
-        """Return the excess from which on users can tell, at most ``largest``.
+        """Return the smallest excess error that the votes can detect, at most ``largest``.
 
         ``preference`` maps an excess to margin and share.
         """
@@ -170,12 +170,12 @@ def regret_excess(
 ) -> float:
     r"""Return a bound on the excess of a choice by (capped) regret, for all users.
 
-    ``reach`` is users x epsilon, or twice that where users are added or removed; ``share`` is that
-    of :class:`~quorate.learners.scores.CappedRegret`. With a cap of a share c of the records an
-    excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a/2c}`, so that
-    :math:`2c\ln(K/\beta)/(n\varepsilon)` is kept for any K rules. Near the best rule there are good
-    ones, and what is measured depends less on K; along a line, where ``options`` is ``None``,
-    nearly not at all.
+    ``reach`` is users x epsilon, or twice that under addition and removal; ``share`` is that of
+    :class:`~quorate.learners.scores.CappedRegret`. With a cap of a share c of the records an excess
+    of a lowers the weight of a rule by :math:`e^{-n\varepsilon a/2c}`, so the excess is at most
+    :math:`2c\ln(K/\beta)/(n\varepsilon)` for any K rules. Near the best rule there are other good
+    ones, so measured errors depend less on K; for ordered classes (``options`` is ``None``) hardly
+    at all.
 
     >>> round(regret_excess(reach=1000.0, options=None, beta=0.1, records=10), 4)
     0.0032
@@ -191,7 +191,7 @@ def regret_excess(
 def people_excess(
     *, users: int, records: int, between: float, error_level: float, beta: float
 ) -> float:
-    r"""Return the excess that a choice without privacy keeps, for people who differ.
+    r"""Return the excess error of a choice without privacy, for people who differ.
 
     Records of one user replace people only in part, as for a mean: n users with a share ``between``
     of the variance between them are worth ``N = n / (between + (1 - between) / records)`` records.
@@ -210,8 +210,8 @@ def people_excess(
 def label_divergence(excess: float, *, error_level: float) -> tuple[float, float]:
     """Return divergence and distance, per record, of two worlds whose best rules differ.
 
-    The rules differ on a share p = excess / (1 - 2 error_level) of the records, where each errs
-    with probability ``error_level`` in its own world.
+    The rules differ on a share p = excess / (1 - 2 error_level) of the records, where each has the
+    error ``error_level`` in its own world.
 
     >>> label_divergence(0.1, error_level=0.0)
     (inf, 0.1)
@@ -224,7 +224,7 @@ def label_divergence(excess: float, *, error_level: float) -> tuple[float, float
 
 
 def unavoidable_excess(*, users: int, records: int, error_level: float, beta: float) -> float:
-    """Return the excess below which two rules cannot be distinguished, even in the open.
+    """Return the excess below which two rules cannot be distinguished, even without privacy.
 
     The sampling term of :func:`rule_limit`: n m records of :func:`label_divergence` must add up to
     ln(1 / (4 beta)).
@@ -288,12 +288,12 @@ def rule_limit(
 def published_agnostic(
     task: PlanTask, *, epsilon: float, error: float, vc: int, log_size: float
 ) -> PublishedBound:
-    """Return what is proved to suffice for an agnostic learner.
+    """Return the number of users that suffices for an agnostic learner, by theorems.
 
-    One record a user: Theorem 3.4 of Kasiviswanathan et al., with ln(3/beta). Also evaluates
+    One record per user: Theorem 3.4 of Kasiviswanathan et al., with ln(3/beta). Also evaluates
     Theorem 4.6 of Li, Wang, Ye step by step. Lemma 4.1 turns an excess of alpha into a gap of
     sqrt(m) alpha / 700 in the share of users with more than t mistakes. By Lemma 4.3 all shares are
-    within a quarter of this gap. The exponential mechanism may lose another quarter.
+    within a quarter of this gap. The exponential mechanism may use another quarter.
     """
     beta = task.beta
     if task.records == 1:
@@ -321,7 +321,7 @@ def _per_rule(log_size: float, beta: float) -> float:
 def further_learners(
     task: PlanTask, *, epsilon: float, error: float, vc: int, log_size: float
 ) -> tuple[PublishedBound, ...]:
-    """Return what else is proved to suffice for an agnostic learner.
+    """Return further theorems about how many users suffice for an agnostic learner.
 
     Theorems 3.4 and 4.6 of Li, Wang, Ye with all constants of their proofs, and, with delta,
     Corollary 3 of Ghazi et al. (2023) around the learner of Kasiviswanathan et al.
@@ -373,9 +373,9 @@ def further_learners(
 def further_rule_limits(
     task: PlanTask, *, epsilon: float, error: float, error_level: float, vc: int
 ) -> tuple[PublishedBound, ...]:
-    """Return what else no learner of rules can do without.
+    """Return further lower bounds for all learners of rules.
 
-    Appendix A of Levy et al. in the mean, for crowds that label everything alike or otherwise; and
+    Appendix A of Levy et al., for two crowds with opposite labels; and
     Theorem 40 of Ghazi et al. (2023) whatever the error of the best rule is.
     """
     few = smallest_users(

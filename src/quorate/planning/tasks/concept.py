@@ -8,11 +8,11 @@ from functools import partial
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.learners.automatic import (
     Decision,
+    RuleAlgorithm,
     Situation,
-    Way,
     decide,
     regret_share,
     taken_from,
@@ -43,8 +43,8 @@ _LARGE = VoteModel(certainty=8.0, per_option=1.5, everything=9.0, fluctuation=0.
 class ConceptTask(RuleTask):
     """The best rule of a finite class, as in :class:`~quorate.learners.ConceptLearner`.
 
-    The error is the excess error: how much more often than the best rule of the class the released
-    rule errs on new records.
+    The error is the excess error: the error of the released rule on new records minus that of the
+    best rule of the class.
 
     Parameters
     ----------
@@ -55,15 +55,16 @@ class ConceptTask(RuleTask):
     error_level : float, default=0.1
         Error of the best rule.
     alike : bool, default=False
-        Whether users are alike, so that nothing lies ``between`` them. If they may differ, no
-        forecast for few users is better than that for the fewest of whom capped regret asks.
+        Whether users are alike, so that nothing lies ``between`` them. If they may differ, the
+        forecast for few users is at least the error of the smallest crowd on which capped regret is
+        used.
 
     Examples
     --------
     >>> task = ConceptTask(size=500, records=16)
     >>> task.error(400, 1.0) < task.error(50, 1.0)
     True
-    >>> task.way(100, 1.0)[0], task.way(400, 1.0)[0]
+    >>> task.algorithm(100, 1.0)[0], task.algorithm(400, 1.0)[0]
     ('duels', 'capped_regret')
     """
 
@@ -85,7 +86,7 @@ class ConceptTask(RuleTask):
         return self.vc or max(1, math.floor(math.log2(self.size)))
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess error at which the votes of users become clear."""
+        """Return the excess error that the users' votes can detect."""
         if self.size == 1:
             return 0.0
         sampling = unavoidable_excess(
@@ -94,9 +95,9 @@ class ConceptTask(RuleTask):
         return min(max(self._reached(users, epsilon), sampling), self.largest_error)
 
     def _reached(self, users: int, epsilon: float) -> float:
-        way, situation = self._decision(users, epsilon).way, self._situation(users, epsilon)
+        way, situation = self._decision(users, epsilon).algorithm, self._situation(users, epsilon)
         people = self._people(users)
-        if way in (Way.CAPPED_REGRET, Way.REGRET):
+        if way in (RuleAlgorithm.CAPPED_REGRET, RuleAlgorithm.REGRET):
             found = self._noise(situation, users * self._reach(epsilon)) + people
         else:
             found = self._votes(users, epsilon)
@@ -104,7 +105,7 @@ class ConceptTask(RuleTask):
             return found
         # Users who differ are judged by what errs least for all of them: votes promise no more,
         # nor does a cap more than its end.
-        for later in (Way.CAPPED_REGRET, Way.REGRET):
+        for later in (RuleAlgorithm.CAPPED_REGRET, RuleAlgorithm.REGRET):
             if not situation.has_come_to(later):
                 begin = math.ceil(taken_from(later, situation))
                 found = max(found, self._noise(self._situation(begin, 1.0), begin) + people)
@@ -148,13 +149,13 @@ class ConceptTask(RuleTask):
     def _decision(self, users: int, epsilon: float) -> Decision:
         return decide(self._situation(users, epsilon), RecordRange.exactly(self.records))
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the score that the learner would take."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the score that the learner would use."""
         decision = self._decision(users, epsilon)
-        return decision.way.value, decision.reason + "."
+        return decision.algorithm.value, decision.reason + "."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return what is proved to suffice for an agnostic learner."""
+        """Return the number of users that suffices for an agnostic learner, by theorems."""
         return published_agnostic(
             self, epsilon=epsilon, error=error, vc=self.vc_dimension, log_size=math.log(self.size)
         )
@@ -175,7 +176,7 @@ class ConceptTask(RuleTask):
         )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also what the theorems about learners ask for, constants included."""
+        """Return also the theorems about learners, including their constants."""
         learners = further_learners(
             self, epsilon=epsilon, error=error, vc=self.vc_dimension, log_size=math.log(self.size)
         )
@@ -183,7 +184,7 @@ class ConceptTask(RuleTask):
         return (*learners, *further)
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also what few users cannot do, and the packing for the hardest data."""
+        """Return also the lower bounds for few users, and the packing for the hardest data."""
         limits = further_rule_limits(
             self, epsilon=epsilon, error=error, error_level=self.error_level, vc=self.vc or 1
         )

@@ -8,18 +8,12 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from quorate import _validate
-from quorate.accounting.costs import gdp_mu
-from quorate.distributions.categories.rule import (
-    UNLIKE,
-    ball_noise,
-    decide_shares,
-    l1_spread,
-    polytope_noise,
-)
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
+from quorate.distributions.categories.expected_errors import ExpectedErrors
 from quorate.distributions.normal.gaussian import decide_mean
 from quorate.distributions.numeric.hierarchy import choose_hierarchy
 from quorate.estimators import Route
-from quorate.guarantees import Relation
 from quorate.planning.packings import (
     Packing,
     covariance_packing,
@@ -39,8 +33,6 @@ __all__ = ["CdfTask", "HistogramTask", "NormalTask", "SharesTask"]
 _CUT_AWAY = 1.5
 # From the mean to a quantile at the planned confidence, times 1/sqrt(categories).
 _TAIL = 1.5
-# What is left of a budget after people were asked whether they are alike.
-_KEPT_OF_BUDGET = 0.94
 
 
 @lru_cache(maxsize=4096)
@@ -63,7 +55,7 @@ class _DistributionTask(PeopleTask):
         return 1.0
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of group privacy, at least the sampling error of so many users."""
+        """Return the error of group privacy, at least the sampling error of this many users."""
         return max(super().group_error(users, epsilon), self.error(users, EPSILONS[1]))
 
     def item_to_user_error(self, users: int, epsilon: float) -> float:
@@ -118,7 +110,7 @@ class SharesTask(_DistributionTask):
     Examples
     --------
     >>> task = SharesTask(size=100, records=256, delta=1e-6, between=0.0)
-    >>> task.way(3000, 1.0)[0], task.way(200, 1.0)[0]
+    >>> task.algorithm(3000, 1.0)[0], task.algorithm(200, 1.0)[0]
     ('ball', 'laplace')
     >>> task.error(3000, 1.0) < 0.03
     True
@@ -136,28 +128,21 @@ class SharesTask(_DistributionTask):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the error bound of the algorithm that the estimator would choose."""
-        return min(1.0, self._distance(users, self._noise(users, epsilon)))
+        return min(1.0, self._distance(users, self._expected(users, epsilon)[1]))
 
     @property
     def _spread(self) -> float:
         """Root mean square distance of alike users with a Zipf distribution."""
         return math.sqrt(0.9 * self.shrunk)
 
-    def _noise(self, users: int, epsilon: float) -> float:
-        """Return the standard deviation of a coordinate by the way that is taken."""
-        name = self.way(users, epsilon)[0]
-        known = {"users": users, "categories": self.size}
-        if name in ("ball", "polytope"):
-            # Where one way takes over from the other they are about as good. A forecast that steps
-            # up there, by a percent, would say that more epsilon hurts.
-            spread = l1_spread(self.size, self._spread)
-            noise = polytope_noise(epsilon=_KEPT_OF_BUDGET * epsilon, spread=spread, **known)
-            if self.delta:
-                mu = _KEPT_OF_BUDGET * gaussian_mu(epsilon, self.delta)
-                noise = min(noise, ball_noise(mu=mu, spread=self._spread, **known))
-            return noise
-        moved = 2.0 if self.relation is Relation.REPLACE else 1.0
-        return math.sqrt(2.0) * moved / (_KEPT_OF_BUDGET * users * epsilon)
+    def _expected(self, users: int, epsilon: float) -> tuple[Route, float]:
+        """Return the algorithm that the estimator would choose, and the deviation of a share."""
+        mu = gaussian_mu(epsilon, self.delta) if self.delta else 0.0
+        errors = ExpectedErrors(users=users, categories=self.size, epsilon=epsilon, mu=mu)
+        decided = errors.decide(relation=self.relation, alike=self.alike)
+        route, noise = errors.expected(decided, self._spread)
+        # Who comes or goes moves the shares half as far as who is replaced.
+        return route, noise if self.relation is Relation.REPLACE else 0.5 * noise
 
     def _distance(self, users: int, noise: float) -> float:
         # Half of the sum of k absolute values, of Laplace or normal noise; what the nearest
@@ -168,25 +153,13 @@ class SharesTask(_DistributionTask):
         tail = 1.0 + _TAIL * math.sqrt(-2.0 * math.log(self.beta)) / (2.0 * math.sqrt(self.size))
         return tail * math.hypot(cut, sampling)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the way that the estimator takes for people who differ as much as is said."""
-        question = decide_shares(
-            users=users,
-            categories=self.size,
-            epsilon=epsilon,
-            mu=gaussian_mu(epsilon, self.delta) if self.delta else 0.0,
-            relation=self.relation,
-            alike=self.alike,
-        )
-        if isinstance(question, Route):
-            return question.name, question.reason
-        spread = self._spread if question.norm == 2 else l1_spread(self.size, self._spread)
-        if spread > question.spread:
-            return UNLIKE.name, UNLIKE.reason
-        return question.route.name, question.route.reason
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm of the estimator for people who differ by the stated amount."""
+        route, _ = self._expected(users, epsilon)
+        return route.name, route.reason
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users of Theorem 43."""
+        """Return the number of users required by Theorem 43."""
         theorem = "Theorem 43 of Ghazi et al. (2023)"
         return self._order(float(self.size), epsilon=epsilon, error=error, theorem=theorem)
 
@@ -244,7 +217,7 @@ class CdfTask(_DistributionTask):
         _validate.positive_integer(size=self.size)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the distance kept, sampling included."""
+        """Return the bound on the distance, including sampling."""
         hierarchy = choose_hierarchy(self.size)
         width = 2.0 if self.relation is Relation.REPLACE else 1.0
         scale = width * hierarchy.levels / (users * epsilon)
@@ -253,7 +226,7 @@ class CdfTask(_DistributionTask):
         sampling = math.sqrt(-0.5 * math.log(0.5 * self.beta)) * math.sqrt(self.shrunk / users)
         return min(1.0, math.hypot(noise, sampling))
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the algorithm; there is only one."""
         del users, epsilon
         levels = choose_hierarchy(self.size).levels
@@ -261,7 +234,7 @@ class CdfTask(_DistributionTask):
         return name, f"{levels} level(s) of nested intervals are best for {self.size} cells."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users for which the mechanism's law and sampling suffice, people differing."""
+        """Return the users that suffice by the exact law of the mechanism and sampling."""
         worst = CdfTask(
             size=self.size,
             between=1.0,
@@ -277,7 +250,7 @@ class CdfTask(_DistributionTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the floor for two crowds."""
+        """Return the lower bound for two crowds."""
         del error
         return self._floor(None, epsilon, "")
 
@@ -344,12 +317,12 @@ class NormalTask(_DistributionTask):
         if rank < 0.5:
             each = float(ndtri(0.5 + rank)) * math.sqrt(self.shrunk)
             error = min(error, math.sqrt(self.dimension) * each)
-        if self.way(users, epsilon)[0] == "mean":
+        if self.algorithm(users, epsilon)[0] == "mean":
             # A private radius is looked for only where it is worth it.
             return min(error, self._mean().error(users, epsilon))
         return error
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the algorithm, medians or a mean, and the reason."""
         route = decide_mean(
             users=users,
@@ -361,7 +334,7 @@ class NormalTask(_DistributionTask):
         return route.name, route.reason
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users of Theorem 45; the total variation is 0.4 times the distance."""
+        """Return the users required by Theorem 45; total variation is 0.4 times the distance."""
         theorem = "Theorem 45 of Ghazi et al. (2023)"
         size = float(self.dimension)
         return self._order(size, epsilon=epsilon, error=min(1.0, 0.4 * error), theorem=theorem)

@@ -9,19 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from quorate import _validate
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PlanTask
-from quorate.planning.tasks.table import ANYWHERE, HeldTask, seen_before
+from quorate.planning.tasks.table import HeldTask, farthest, seen_before
 from quorate.tabulate.budget import Outlook
 
 __all__ = ["CountTask", "RecordMeanTask", "SumTask"]
 
 # A count that is off by less than half a person is right.
 _EXACT_BELOW = 0.5
-# Normal quantiles of so many people stand for all of them.
+# machine: normal quantiles of this many people stand for all of them.
 _PEOPLE = 4001
 # No more than this is ever said to be lost.
 _LEAST = 1e-3
@@ -56,8 +56,8 @@ class CountTask(PlanTask):
             self.largest_error, max(_EXACT_BELOW, float(mechanism.error_bound(self.beta))) / users
         )
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only algorithm there is."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only algorithm."""
         del users, epsilon
         return "laplace", "every person counts once."
 
@@ -66,7 +66,7 @@ class CountTask(PlanTask):
         return {}
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users for whom the law of the noise suffices, which is exact."""
+        """Return the users that suffice, by the exact law of the noise."""
         users = smallest_users(lambda n: self.error(n, epsilon), error)
         return PublishedBound(
             users=None if users is None else float(users),
@@ -76,7 +76,7 @@ class CountTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the floor for two crowds: all people count, or nobody."""
+        """Return the lower bound for two crowds: all people count, or nobody."""
         del error
         return self.two_crowds(epsilon)
 
@@ -85,14 +85,14 @@ class CountTask(PlanTask):
 class SumTask(HeldTask):
     """The sum of columns, as in :class:`~quorate.tabulate.UserSum`; or a count of records.
 
-    The error of each sum is a share of it, what is missing beyond the cap included.
+    The error of each sum is relative to the sum, and includes what the cap removes.
 
     Parameters
     ----------
     dimension : int, default=1
         Columns, each with an equal part of the budget.
     scale : float, default=4.0
-        How many times the average total one person in a hundred has; 1 if all have the same.
+        The 99th percentile of totals per person, divided by the average; 1 if all are equal.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class SumTask(HeldTask):
         _validate.positive_integer(dimension=self.dimension)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: to cap what a person holds is what group privacy comes to here."""
+        """Return nothing: here group privacy amounts to a cap on each person's records."""
         return {}
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
@@ -121,7 +121,7 @@ class SumTask(HeldTask):
     def _parts(self) -> int:
         return self.dimension
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return which noise the sums have."""
         name = "laplace" if self._seen(users, epsilon).norm == 1 else "gaussian"
         return name, "the cap was found privately."
@@ -131,17 +131,17 @@ class SumTask(HeldTask):
 class RecordMeanTask(HeldTask):
     """The mean of columns over all records, as in :class:`~quorate.tabulate.RecordMean`.
 
-    The error is that of one mean, for the people who are there.
+    The error is that of one mean, about the people in the data.
 
     Parameters
     ----------
     dimension : int, default=1
         Columns.
     scale : float, default=4.0
-        How many times the average number of records one person in a hundred holds.
+        The 99th percentile of records per person, divided by the average.
     bounds : float, default=10.0
-        Half of the public range, in standard deviations of one record; it matters where people
-        are too few to say how much values differ.
+        Half of the public range, in standard deviations of one record; it is used if there are too
+        few people to estimate how much values differ.
 
     Examples
     --------
@@ -163,14 +163,14 @@ class RecordMeanTask(HeldTask):
         _validate.positive(bounds=self.bounds)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error of one mean: noise of sums about the centre, over what is counted."""
+        """Return the error of one mean: the noise of the centred sum divided by the count."""
         from scipy.special import ndtri
 
         seen = self._seen(users, epsilon)
         if not seen.known:
             return min(self.largest_error, self.bounds)
         share = min(0.5, seen.above / users)
-        cap = ANYWHERE[-1] * self._own_sum(share)
+        cap = farthest(seen) * self._own_sum(share)
         # Who is replaced may take a sum from one side of the centre to the other.
         cap *= 2.0 if self.relation is Relation.REPLACE else 1.0
         noise = self._share(seen, cap * seen.noise, users)
@@ -198,7 +198,7 @@ class RecordMeanTask(HeldTask):
         return mine * self.records * found
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: to cap what a person holds is what group privacy comes to here."""
+        """Return nothing: here group privacy amounts to a cap on each person's records."""
         return {}
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
@@ -209,7 +209,7 @@ class RecordMeanTask(HeldTask):
     def _parts(self) -> int:
         return self.dimension + 1
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return which noise the means have."""
         name = "laplace" if self._seen(users, epsilon).norm == 1 else "gaussian"
         return name, "the cap was found privately."

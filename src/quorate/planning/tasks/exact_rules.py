@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import ClassVar
 
 from quorate import _validate
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.learners.parity_learner import ParityLearner
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.planning.limits import packing_users
@@ -36,12 +36,12 @@ class _ProvedTask(PlanTask):
         raise NotImplementedError
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the smallest of the listed errors that so many users are proved to reach."""
+        """Return the smallest of the listed errors that this many users are proved to reach."""
         reached = (e for e in reversed(_ERRORS) if self.users_for(e, epsilon) <= users)
         return next(reached, self.largest_error)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: simpler ways are not known to work."""
+        """Return nothing: simpler methods are not known to work."""
         return {}
 
 
@@ -77,21 +77,21 @@ class SmallestErrorTask(_ProvedTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted."""
+        """The assumptions behind the figures."""
         return ("Assumes that people are alike: shares of people above a rate say it only then.",)
 
     def users_for(self, error: float, epsilon: float) -> int:
-        """Return the users of Lemma 4.5 with all constants."""
+        """Return the number of users required by Lemma 4.5 with all constants."""
         search = _search(error, self.records)
         return search.users_needed(epsilon=epsilon, beta=self.beta, size=self.size)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only algorithm there is."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only algorithm."""
         del users, epsilon
         return "binary_search", "private comparisons halve the interval of possible errors."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users of Lemma 4.5."""
+        """Return the number of users required by Lemma 4.5."""
         return PublishedBound(
             users=float(self.users_for(min(error, 0.49), epsilon)),
             theorem="Lemma 4.5 of Li, Wang, Ye (2024)",
@@ -100,7 +100,7 @@ class SmallestErrorTask(_ProvedTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the floor for two crowds: the rule always errs, or never."""
+        """Return the lower bound for two crowds: the rule is always wrong, or never."""
         del error
         return self.two_crowds(epsilon)
 
@@ -140,16 +140,16 @@ class ParityTask(_ProvedTask):
         return ParityLearner(epsilon, inputs=inputs, error=error, failure=self.beta)
 
     def users_for(self, error: float, epsilon: float) -> int:
-        """Return how many users the learner asks for on any inputs."""
+        """Return how many users the learner needs for arbitrary inputs."""
         return self._learner(epsilon, error, "any").users_needed(self.dimension)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the way of people who cannot be counted on to solve alone."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm for people with too few records to solve the equations alone."""
         del users, epsilon
         return "one_record", "users cannot be counted on to solve alone."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users of Theorem 4.4 with the constants of this library."""
+        """Return the number of users required by Theorem 4.4 with the constants of this library."""
         return PublishedBound(
             users=float(self.users_for(min(error, 0.49), epsilon)),
             theorem="Theorem 4.4 of Kasiviswanathan et al. (2011)",

@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from quorate import _validate
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.means.routes.ways import Known
+from quorate.means.routes.expected_errors import ExpectedErrors
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -29,8 +29,8 @@ _SKEW = 1.2
 _FINEST = 2.0**-20
 
 _REASONS = {
-    "clip": "the range is not much wider than the users, or they are too few to find them in it.",
-    "interval": "users are found in a small part of the range, and how far they reach.",
+    "clip": "users fill most of the public range, or are too few to find a smaller one.",
+    "interval": "most users are in a small part of the range, which is found privately.",
     "ball": "a ball drifts from the range to where the users are.",
 }
 
@@ -53,8 +53,8 @@ class MeanTask(PeopleTask):
     """The mean over users, as in :class:`~quorate.means.UserMean`.
 
     The error is the Euclidean distance of the released mean from the mean of the population, in
-    the units of the data. The noise of each route is what the estimator itself expects of it
-    (:mod:`quorate.means.routes.ways`).
+    the units of the data. The noise of each route is the estimator's own forecast
+    (:mod:`quorate.means.routes.expected_errors`).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class MeanTask(PeopleTask):
     >>> task = MeanTask(dimension=100, records=100, delta=1e-6, between=0.0)
     >>> task.error(1000, 1.0) < 0.3
     True
-    >>> task.way(1000, 1.0)[0], task.way(50, 1.0)[0]
+    >>> task.algorithm(1000, 1.0)[0], task.algorithm(50, 1.0)[0]
     ('ball', 'clip')
     """
 
@@ -107,7 +107,7 @@ class MeanTask(PeopleTask):
 
     @property
     def largest_error(self) -> float:
-        """The answer is one corner of the range, the mean the opposite one."""
+        """The distance between opposite corners of the range."""
         return 2.0 * self.half_width * math.sqrt(self.dimension)
 
     @property
@@ -153,7 +153,7 @@ class MeanTask(PeopleTask):
         return 2.0 if self.relation is Relation.REPLACE else 1.0
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the distance kept by the route that the estimator takes."""
+        """Return the bound on the distance for the route of the estimator."""
         way, noise = self._expected(users, epsilon)
         found = self._of_way(way, users, noise)
         # Nothing has to be found out for clipping to the range, so skewed people do it no harm.
@@ -161,9 +161,9 @@ class MeanTask(PeopleTask):
             found = min(_SKEW * found, self.clip_error(users, epsilon))
         return min(found, self.largest_error)
 
-    def known(self, users: int, epsilon: float) -> Known:
-        """Return the numbers that the estimator asks its ways with."""
-        return Known(
+    def known(self, users: int, epsilon: float) -> ExpectedErrors:
+        """Return the numbers from which the estimator chooses its route."""
+        return ExpectedErrors(
             users=users,
             dimension=self.dimension,
             epsilon=epsilon,
@@ -183,7 +183,7 @@ class MeanTask(PeopleTask):
         return self._laplace(users, noise / math.sqrt(2.0 * self.dimension))
 
     def clip_error(self, users: int, epsilon: float) -> float:
-        """Return the distance when everybody is clipped to the public range."""
+        """Return the distance if everybody is clipped to the public range."""
         known = self.known(users, epsilon)
         normal = known.gaussian_error <= known.range_error
         found = self._of_way(
@@ -206,7 +206,7 @@ class MeanTask(PeopleTask):
         return math.sqrt(sampling + noise)
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of group privacy: single records are hidden so well that all are."""
+        """Return the error of group privacy, where records are protected one by one."""
         return self._of_people(users, super().group_error(users, epsilon))
 
     def item_to_user_error(self, users: int, epsilon: float) -> float:
@@ -224,8 +224,8 @@ class MeanTask(PeopleTask):
         """Return the error of simpler methods, by name."""
         return {**super().baselines(), "clip to range": self.clip_error}
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the route that the estimator takes."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the route that the estimator would use."""
         way, _ = self._expected(users, epsilon)
         return way, _REASONS[way]
 

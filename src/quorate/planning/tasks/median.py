@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.means.median import LOOK, ROUTE, looked_quantile
 from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
@@ -50,11 +50,11 @@ def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 class MedianTask(PlanTask):
     """The median over users of one value per user, as in :class:`~quorate.means.PrivateMedian`.
 
-    The error is the rank error: how far the share of all users (not only those who take part)
-    below the released value is from one half. The law of the mechanism is evaluated on normally
-    distributed values and convolved with the sampling error of the median. Ranks are those of
-    people among people: how much they differ, and how many records they hold, enters by ``scale``
-    alone, and there is nothing ``between`` them to state.
+    The error is the rank error: how far the share of all users (not only those who take part) below
+    the released value is from one half. The law of the mechanism is evaluated on normally
+    distributed values and convolved with the sampling error of the median. Ranks count people. How
+    much people differ and how many records they hold enters only through ``scale``, so ``between``
+    is not a parameter.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ class MedianTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """All users lie on one side of the answer."""
+        """The rank error if all users are on one side of the answer."""
         return 0.5
 
     def mechanism(self, epsilon: float) -> RoundQuantile | FloatQuantile:
-        """Return the mechanism that answers, for one of the medians."""
+        """Return the mechanism for one of the medians."""
         mechanism, _ = looked_quantile(
             (-self.half_width, self.half_width),
             epsilon=exact(epsilon) / self.dimension,
@@ -106,7 +106,7 @@ class MedianTask(PlanTask):
         return mechanism
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the rank error kept by all medians together."""
+        """Return the bound on the rank errors of all medians."""
         from scipy.optimize import brentq
         from scipy.special import ndtr
 
@@ -146,8 +146,8 @@ class MedianTask(PlanTask):
             place -= 1
         return place * step
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only algorithm there is."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only algorithm."""
         del users, epsilon
         return ROUTE.name, ROUTE.reason
 
@@ -168,7 +168,7 @@ class MedianTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the packing bound over all places where the users may lie."""
+        """Return the packing bound over all possible positions of the users."""
         from scipy.special import ndtri
 
         # Normal crowds have no good answer in common from twice this distance on.

@@ -22,13 +22,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
-from quorate.models.optimization.gradients import (
-    has_few_users,
-    model_feasibility,
-)
+from quorate.models.optimization.gradients import model_feasibility
 from quorate.planning.first_order import FirstOrder, first_order_error
 from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
@@ -70,14 +67,14 @@ def _half_chi_square(parameters: int, beta: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTask(PeopleTask):
-    """What the planning of linear models has in common.
+    """Base of the plans of linear models.
 
     Parameters
     ----------
     dimension : int, default=10
         Number of features; an intercept is added.
     between : float, optional
-        Of gradients, and by default a half: records of one person are much alike.
+        Share for gradients; by default one half, because records of one person are similar.
     """
 
     dimension: int = 10
@@ -121,7 +118,7 @@ class ModelTask(PeopleTask):
         """The measured c of the formula above."""
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess risk: sampling, noise, and what descent does not reach."""
+        """Return the excess risk from sampling, noise and unfinished descent."""
         if users < self._first(epsilon):
             return self.largest_error
         p, m, mu = self.parameters, 1.0 / self.shrunk, self.mu(epsilon)
@@ -145,20 +142,12 @@ class ModelTask(PeopleTask):
             self.parameters, epsilon, self.delta, records=self.records, relation=self.relation
         )
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return what the estimator would do, or that it would refuse."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm of the estimator, or that it would refuse."""
         first = self._first(epsilon)
         if users < first:
             return "refuse", f"below {first:,} users the noise exceeds any gradient."
-        if has_few_users(
-            n_users=users,
-            mu=_mu(epsilon, self.delta),
-            dimension=self.parameters,
-            relation=self.relation,
-            records=lambda: float(self.records),
-        ):
-            return "few", "descent whose clips follow from lifts, as users are few."
-        return "descent", "full gradient descent on users' clipped gradients."
+        return "descent", "clipped mean gradients and their posterior."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Theorem 5 of Levy et al. with constants 1, for a unit ball and unit gradients."""
@@ -173,10 +162,10 @@ class ModelTask(PeopleTask):
         )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also Theorem 4 of Levy et al.: descent for these people's own risk.
+        """Return also Theorem 4 of Levy et al.: gradient descent on the empirical risk.
 
-        A strongly convex loss is 2 ``strength`` times its excess below its squared gradient, so the
-        bound for losses that need not be convex says something about its excess too.
+        For a strongly convex loss the squared gradient is at least 2 ``strength`` times the excess,
+        so the bound for non-convex losses also bounds the excess.
         """
         loss = FirstOrder(
             dimension=self.parameters,
@@ -210,7 +199,7 @@ class ModelTask(PeopleTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return Le Cam's bound for one coefficient of which everything else is known."""
+        """Return Le Cam's bound for one coefficient, if everything else is known."""
         users = two_point_users(
             divergence=self.divergence(error),
             records=self.records,
@@ -252,7 +241,7 @@ class ModelTask(PeopleTask):
 
     @abstractmethod
     def divergence(self, error: float) -> float:
-        """Return the divergence, a record, of two models with this excess risk half way."""
+        """Return the divergence per record of two models with this excess at the midpoint."""
 
     def divergence_holds(self, error: float) -> bool:
         """Whether :meth:`divergence` is valid for this excess risk."""
@@ -304,12 +293,12 @@ class LinearTask(ModelTask):
 
     @property
     def descent(self) -> float:
-        """Clipping costs a little more when users hold few records."""
+        """Clipping costs a little more if users have few records."""
         return 10.5 * (1.0 + 1.6 / math.sqrt(self.records))
 
     @property
     def largest_error(self) -> float:
-        """The loss of ignoring coefficients of length one."""
+        """The excess loss if coefficients of length one are ignored."""
         return 0.5
 
     def divergence(self, error: float) -> float:
@@ -356,13 +345,13 @@ class LogisticTask(ModelTask):
 
     @property
     def largest_error(self) -> float:
-        """The log-loss of a fair coin."""
+        """The log-loss of predicting one half."""
         return math.log(2.0)
 
     def divergence(self, error: float) -> float:
-        """Coefficients +-a with a^2 = 10 error: the loss half way is at least ``error``.
+        """Coefficients +-a with a^2 = 10 error: the loss at the midpoint is at least ``error``.
 
-        The excess half way is at least a^2 / 8 - 3 a^4 / 64, the divergence at most a^2 / 2.
+        The excess at the midpoint is at least a^2 / 8 - 3 a^4 / 64, the divergence at most a^2 / 2.
         """
         return 5.0 * error
 

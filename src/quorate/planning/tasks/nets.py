@@ -3,7 +3,9 @@ r"""Planning a neural network: the excess over a linear model, which the default
 To the excess risk of a linear model come the noisy weights. An average over the later steps has
 about the noise of one step with the whole budget, :math:`2C/(n\mu)` in each of W weights, for
 gradients clipped to C; with C and the curvature about one this is :math:`2W/(n\mu)^2` in the loss.
-What a network finds beyond a linear model is not counted, as nobody knows it beforehand.
+What a network finds beyond a linear model is not counted, as nobody knows it beforehand. A network
+for numbers begins at a linear model with half of the budget, and takes nothing of steps that found
+nothing (:mod:`quorate.nets.linear_ends`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate import _validate
+from quorate.nets.linear_ends import LinearEnds
 from quorate.nets.small import small_size
 from quorate.planning.tasks.models import LinearTask, LogisticTask
 
@@ -64,12 +67,12 @@ class NetTask(LogisticTask):
         return small_size(features=self.dimension, outputs=2, hidden=self.hidden)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess of a linear rule, and what the noise of more weights adds."""
+        """Return the excess of a linear model plus the effect of noise on more weights."""
         added = _added(self.weights, signal=users * self.mu(epsilon))
         return min(self.largest_error, super().error(users, epsilon) + added)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return that a network is trained, and whether a linear model would do better."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm, and whether a linear model would be better."""
         return "training", _reason(self.weights, signal=users * self.mu(epsilon))
 
 
@@ -104,10 +107,10 @@ class NetNumberTask(LinearTask):
         return small_size(features=self.dimension, outputs=1, hidden=self.hidden)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess of a line, and what the noise of more weights adds."""
-        added = _added(self.weights, signal=users * self.mu(epsilon))
-        return min(self.largest_error, super().error(users, epsilon) + added)
+        """Return the excess of a linear model with its part of the budget, as if of fewer users."""
+        fewer = max(1, int(users * math.sqrt(LinearEnds.first)))
+        return super().error(fewer, epsilon)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return that a network is trained, and whether a linear model would do better."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm, and whether a linear model would be better."""
         return "training", _reason(self.weights, signal=users * self.mu(epsilon))

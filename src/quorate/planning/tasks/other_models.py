@@ -38,7 +38,7 @@ class RidgeTask(LinearTask):
 
 @dataclass(frozen=True, kw_only=True)
 class HuberTask(LinearTask):
-    """Regression that far-off targets cannot drag away, as in ``HuberRegression``.
+    """Regression that is robust to outliers in the target, as in ``HuberRegression``.
 
     Planned as :class:`~quorate.planning.tasks.models.LinearTask`, whose loss is nowhere smaller
     or steeper.

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.means.median import LOOK
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.median import MedianTask
 
 __all__ = ["QuantilesTask", "level_error"]
 
-_POINTS = 601
+_POINTS = 601  # machine: points of a quadrature
 _FARTHEST = 8.0
 # Ranks are found to within this; those less likely than the other add nothing to a probability.
 _CLOSEST, _NEVER = 1e-13, 1e-22
@@ -44,10 +44,10 @@ def _cells(level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def level_error(level: float, *, users: int, rate: float, outside: float, beta: float) -> float:
-    """Return what the rank of a private quantile of normal values is off by, except for ``beta``.
+    """Bound the rank error of a private quantile of normal values, except with ``beta``.
 
-    ``rate`` is the change of the exponent per user of rank, and ``outside`` is how much of the
-    public range lies beyond all values on either side, in standard deviations.
+    ``rate`` is the change of the exponent if the rank changes by one user. ``outside`` is the width
+    of the public range outside of all values, in standard deviations.
 
     >>> middle, end = (
     ...     level_error(level, users=1000, rate=0.4, outside=100.0, beta=0.1)
@@ -89,8 +89,8 @@ def level_error(level: float, *, users: int, rate: float, outside: float, beta: 
 class QuantilesTask(MedianTask):
     """Quantiles over users of one value per user, as in :class:`~quorate.means.UserQuantiles`.
 
-    The error is the largest rank error of all of them: how far the share of users below an answer
-    is from what it should be. The levels are evenly spaced: three are the quartiles.
+    The error is the largest rank error of all of them: the distance of the share of users below an
+    answer from the level. The levels are evenly spaced: three are the quartiles.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class QuantilesTask(MedianTask):
 
     @property
     def largest_error(self) -> float:
-        """All users lie on one side of the last quantile."""
+        """The rank error if all users are on one side of the last quantile."""
         return max(self.levels)
 
     @property
@@ -136,7 +136,7 @@ class QuantilesTask(MedianTask):
         return self.dimension * self.size
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the rank error kept by all quantiles together."""
+        """Return the bound on the rank errors of all quantiles."""
         each = float(1 - LOOK) * epsilon / self.answers
         beta = _CAUTION * self.beta / self.answers
         outside = max(0.0, self.half_width / self.scale - _FARTHEST)

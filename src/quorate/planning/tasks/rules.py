@@ -1,7 +1,7 @@
-"""What plans of learners of rules share: the error of the best rule, and how people enter.
+"""What plans of rules share: the error of the best rule, and the sampling of people.
 
-Rules err on records, and people are sampled, whatever epsilon is: users who differ by what lies
-``between`` them add an excess of their own, to every way of learning and to group privacy alike.
+Rules err on records, and people are sampled, whatever epsilon is: how much users differ
+(``between``) adds an excess to every method, group privacy included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def check_error_level(error_level: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleTask(LearningTask):
-    """A rule that errs at most as often as a coin, and little more often than the best one.
+    """A rule whose error is compared with that of the best rule and of a random guess.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class RuleTask(LearningTask):
 
     @property
     def largest_error(self) -> float:
-        """A coin errs this much more often than the best one."""
+        """The excess error of a random guess over the best rule."""
         return 0.5 - self.error_level
 
     def _people(self, users: int) -> float:
@@ -53,6 +53,6 @@ class RuleTask(LearningTask):
         )
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding records one by one; people are sampled there as well."""
+        """Return the error of group privacy, including the sampling of people."""
         found = super().group_error(users, epsilon) + self._people(users)
         return min(found, self.largest_error)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from quorate import _validate
+from quorate.core.guarantees import Relation
 from quorate.estimators import Route
-from quorate.guarantees import Relation
 from quorate.learners.loss_selector import decide_selection, sums_from
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.search.rough_records import RecordRange
@@ -153,12 +153,12 @@ class SelectTask(LearningTask):
         return min(max(found, self._unavoidable(users)), self.largest_error)
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding records one by one; people are sampled there as well."""
+        """Return the error of group privacy, including the sampling of people."""
         found = super().group_error(users, epsilon) + self._people(users)
         return min(found, self.largest_error)
 
     def item_to_user_error(self, users: int, epsilon: float) -> float:
-        """Return the error of Algorithm 1 of Ghazi et al.; people are sampled there as well."""
+        """Return the error of Algorithm 1 of Ghazi et al., including the sampling of people."""
         found = super().item_to_user_error(users, epsilon) + self._people(users)
         return min(found, self.largest_error)
 
@@ -178,8 +178,8 @@ class SelectTask(LearningTask):
             found["clip to range"] = self.sums_error
         return found
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the algorithm that the selector would take."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm that the selector would use."""
         route = self._route(users, epsilon)
         return route.name, f"{route.reason}."
 
@@ -243,7 +243,7 @@ class SelectTask(LearningTask):
         )
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also Theorem 8 of Levy et al. and what its appendix A says about few users."""
+        """Return also Theorem 8 of Levy et al. and the bound for few users of its appendix A."""
         if self.size == 1:
             return ()
         found = [*super().necessary(epsilon=epsilon, error=error)]

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.accounting.calibrate import gaussian_multiplier
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.mechanisms.calibrate import gaussian_multiplier
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PlanTask
+from quorate.series.design import KEPT
 from quorate.series.factors import Factor, best_factor
 from quorate.tabulate.released import tail_factor
 
@@ -25,25 +26,26 @@ class SeriesTask(PlanTask):
     """People by group and period, as in :class:`~quorate.series.UserSeries`.
 
     The error is that of the number of people in one group and one period, as a share of an average
-    one: everybody is in ``touched`` periods and in one group. A sum is off by as much, as a share
-    of what as many people count for fully. Nobody is taken to hold more than they count for.
+    one: everybody is in ``touched`` periods and in one group. A sum has the same error, relative to
+    the sum of as many people with full contributions. Nobody is assumed to have more records than
+    are counted.
 
     Parameters
     ----------
     size : int, default=10
         Groups.
     dimension : int, default=1
-        Columns that are added up beside the people.
+        Columns that are summed, besides the number of people.
     horizon : int, default=52
         Periods.
     touched : int, default=4
-        In how many of them a person is.
+        In how many of them a person has records.
 
     Examples
     --------
     >>> task = SeriesTask(size=8, horizon=78, touched=3, dimension=0, delta=1e-6)
-    >>> round(task.error(20_000, 1.0), 3), task.way(20_000, 1.0)[0]
-    (0.125, 'independent')
+    >>> round(task.error(20_000, 1.0), 3), task.algorithm(20_000, 1.0)[0]
+    (0.131, 'independent')
     """
 
     size: int = 10
@@ -88,11 +90,11 @@ class SeriesTask(PlanTask):
         """Return the error of a cell, by the law of the noise."""
         if self.delta == 0:
             raise ParameterError("A series has Gaussian noise: state delta > 0, such as 1e-6.")
-        noise = gaussian_multiplier(epsilon, self.delta)
+        noise = gaussian_multiplier(epsilon, self.delta) * math.sqrt(1 + 1 / KEPT)
         return self._share(users, noise * self._factor.error("periods", self.touched))
 
     def split_error(self, users: int, epsilon: float) -> float:
-        """Return the error where every period has an equal part of the budget."""
+        """Return the error if every period has an equal part of the budget."""
         noise = gaussian_multiplier(epsilon, self.delta, count=self.horizon)
         return self._share(users, noise)
 
@@ -100,7 +102,7 @@ class SeriesTask(PlanTask):
         """Return the error of a budget that is split over the periods."""
         return {"a budget split over the periods": self.split_error}
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return which noise a series has, and what running totals would have."""
         del users, epsilon
         running = best_factor("running", horizon=self.horizon, touched=self.touched)
@@ -110,7 +112,7 @@ class SeriesTask(PlanTask):
         )
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users for whom the law of the noise suffices."""
+        """Return the users that suffice, by the exact law of the noise."""
         users = smallest_users(lambda n: self.error(n, epsilon), error)
         return PublishedBound(
             users=None if users is None else float(users),
@@ -120,7 +122,7 @@ class SeriesTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the floor for two crowds: all people in a group, or none."""
+        """Return the lower bound for two crowds: all people in a group, or none."""
         if error >= 0.5:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="half of a group always does"

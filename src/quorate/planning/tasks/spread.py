@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from quorate import _validate
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.means.covariance import MEAN_SHARE
 from quorate.means.scaler import CENTRE_SHARE, QUARTILES_APART, scaler_route
 from quorate.means.variation import ROUTE, expected_half_width
@@ -22,7 +22,7 @@ from quorate.ranges import half_width
 
 __all__ = ["CovarianceTask", "ScaleTask", "VariationTask", "moment_error"]
 
-# Values beyond so many standard deviations are outside of every crowd.
+# Values beyond this many standard deviations are outside of every crowd.
 _FARTHEST = 8.0
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.4
@@ -52,9 +52,9 @@ def moment_error(
     beta: float,
     relation: Relation,
 ) -> float:
-    """Return the error of a mean over people who deviate so much in each coordinate.
+    """Return the error of a mean over people with this deviation in each coordinate.
 
-    Noise follows the public reach, or, where enough people answer, how far they are apart.
+    The noise follows the public range, or, with enough people, the distance between them.
 
     >>> known = {"mu": 0.2, "dimension": 1, "deviation": 1.0, "reach": 100.0, "beta": 0.1}
     >>> errors = [moment_error(users=n, relation=Relation.REPLACE, **known) for n in (50, 5000)]
@@ -97,7 +97,7 @@ class ScaleTask(_SpreadTask):
     """A centre and a scale of each feature, as in :class:`~quorate.means.UserScaler`.
 
     The error is that of the worse of the two, over all features together; with delta = 0 about the
-    quartiles of people's own quartiles, which the estimator takes for a scale.
+    quartiles of people's own quartiles, from which the estimator computes a scale.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ class ScaleTask(_SpreadTask):
         scale = math.sqrt(2.0) * errors[0] / QUARTILES_APART
         return math.sqrt(self.dimension) * max(errors[1], scale)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return whether moments or quartiles are taken."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return whether moments or quartiles are used."""
         del users, epsilon
         route = scaler_route(self.delta)
         return route.name, route.reason
@@ -231,12 +231,12 @@ class CovarianceTask(_SpreadTask):
 
     @property
     def products(self) -> int:
-        """How many second moments there are."""
+        """The number of second moments."""
         return self.dimension * (self.dimension + 1) // 2
 
     @property
     def reach(self) -> float:
-        """The longest second moments that anybody could have."""
+        """The largest possible norm of a person's second moments."""
         return 4.0 * (self.half_width * self.dimension) ** 2
 
     @property
@@ -257,7 +257,7 @@ class CovarianceTask(_SpreadTask):
         )
         return min(self.largest_error, found)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the most likely algorithm for a mean of vectors; a release decides."""
         mu = math.sqrt(1 - MEAN_SHARE) * gaussian_mu(epsilon, self.delta)
         if users * mu >= _ANSWERING * math.sqrt(self.products):
@@ -269,14 +269,13 @@ class CovarianceTask(_SpreadTask):
 class VariationTask(_SpreadTask):
     """How different people are, as in :class:`~quorate.means.UserVariation`.
 
-    The error is half of the range that is stated with 95 % for the share of the variance of
-    people's means that lies between them.
+    The error is half of the 95 % confidence interval of the share of variance between people.
 
     Parameters
     ----------
     dimension : int, default=1
     between : float, optional
-        The share of the variance of single records between people that there is.
+        The true share of the variance of single records between people.
 
     Examples
     --------
@@ -305,12 +304,12 @@ class VariationTask(_SpreadTask):
         return 0.5
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return half of the range that will be stated, at the share that there is."""
+        """Return half of the expected confidence interval, at the true share."""
         share = self.share_between / self.shrunk
         found = expected_half_width(share, users=users, epsilon=epsilon, dimension=self.dimension)
         return min(self.largest_error, (1.0 + _FEW / users) * found)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only algorithm there is."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only algorithm."""
         del users, epsilon
         return ROUTE.name, ROUTE.reason

@@ -3,11 +3,11 @@ r"""Plans of tables by group: the errors of counts and means.
 People hold different numbers of records and prefer some groups. A model with two public guesses
 says how long a person's records are, over all groups: numbers of records are log-normal, and
 ``scale`` is what one person in a hundred holds, over the average; two records of a person are in
-the same group with probability ``between``, and otherwise wherever they fall. Somebody with X
+the same group with probability ``between``, and otherwise in independent groups. Somebody with X
 records in G groups then has the squared length :math:`X + X(X-1)(b + (1-b)/G)`.
 
 The noise follows from public numbers alone, by the functions that a fit calls
-(:mod:`quorate.tabulate.budget`). Caps are told apart up to a factor of two; what people hold beyond
+(:mod:`quorate.tabulate.budget`). Caps are known up to an edge of a tally; what people hold beyond
 them is part of the error.
 """
 
@@ -20,9 +20,9 @@ from functools import lru_cache
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.accounting.costs import gdp_mu
+from quorate.core.account.costs import gdp_mu
+from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PeopleTask, PlanTask
@@ -30,14 +30,20 @@ from quorate.tabulate.budget import Outlook, Terms
 from quorate.tabulate.released import tail_factor
 from quorate.tabulate.user_table import table_route
 
-__all__ = ["ANYWHERE", "HeldTask", "TableTask"]
+__all__ = ["HeldTask", "TableTask", "farthest"]
 
-# One person in a hundred is so many standard deviations above the middle.
+# derived: the quantile .99 of the normal law.
 _ONE_IN_A_HUNDRED = 2.3263478740408408
-ANYWHERE = (1.0, 4.0)
-"""Caps are powers of two: the next above the longest person who is seen, or one further."""
 # Records of caps that group privacy tries, as powers of two of the average.
 _CAPS = range(-12, 7)
+
+
+def farthest(seen: Outlook) -> float:
+    """Return how much longer a cap may be than the longest person who is seen.
+
+    It is the next edge above, or one in the doubling beyond it.
+    """
+    return math.pow(2.0, 1 + 1 / seen.steps)
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +58,7 @@ def seen_before(
     records: bool,
     held: float,
 ) -> Outlook:
-    """Return what a fit with records and so many columns pays and adds.
+    """Return what a fit with records and this many columns pays and adds.
 
     >>> known = {"groups": 1, "columns": 1, "records": False, "held": 1.0}
     >>> seen_before(20_000, 1.0, 0.0, Relation.REPLACE, **known).norm
@@ -66,18 +72,19 @@ def seen_before(
         groups=groups,
         parts=unknown,
         looks=unknown + (groups > 1 and delta > 0),
+        centres=columns * records,
     )
-    return terms.outlook(held, users=users, columns=columns if records else 0)
+    return terms.outlook(held, users=users)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldTask(PlanTask):
-    """A sum of what people hold, bounded by a length that is found privately.
+    """A sum over people, with a cap that is found privately.
 
     Parameters
     ----------
     scale : float, default=4.0
-        How many times the average one person in a hundred holds; 1 if all hold the same.
+        The 99th percentile of what people hold, divided by the average; 1 if all are equal.
     """
 
     scale: float = 4.0
@@ -105,10 +112,9 @@ class HeldTask(PlanTask):
         """How many numbers a cell has."""
         return 1
 
-    @property
-    def _places(self) -> tuple[float, ...]:
+    def _places(self, seen: Outlook) -> tuple[float, ...]:
         """Factors by which the released length may differ from the one searched for."""
-        return ANYWHERE
+        return 1.0, farthest(seen)
 
     @abstractmethod
     def _seen(self, users: int, epsilon: float) -> Outlook:
@@ -132,12 +138,12 @@ class HeldTask(PlanTask):
         return max(0.0, float(ndtr(spread - above) - cap * ndtr(-above)))
 
     def _length(self, records: float, norm: int) -> float:
-        """Return how long what somebody holds is, who holds so many records."""
+        """Return how long what somebody holds is, who holds this many records."""
         del norm
         return records
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error of one cell: noise, and what is missing beyond the length."""
+        """Return the error of one cell: noise, and what the cap removes."""
         from scipy.special import ndtri
 
         seen = self._seen(users, epsilon)
@@ -146,7 +152,7 @@ class HeldTask(PlanTask):
         above, spread = -float(ndtri(min(0.5, seen.above / users))), self._deviation
         middle = self.records * math.exp(spread * above - spread**2 / 2)
         found = 0.0
-        for place in self._places:
+        for place in self._places(seen):
             records = max(1.0, place * middle)
             noise = self._share(seen, self._length(records, seen.norm) * seen.noise, users)
             lost = self._lost_beyond(above, place)
@@ -154,7 +160,7 @@ class HeldTask(PlanTask):
         return min(self.largest_error, found)
 
     def _lost_beyond(self, above: float, place: float) -> float:
-        """Return the share lost where the length is ``place`` times that of so many above."""
+        """Return the share lost where the length is ``place`` times that of this many above."""
         spread = self._deviation
         if spread == 0.0:
             return max(0.0, 1.0 - place)
@@ -178,15 +184,15 @@ class HeldTask(PlanTask):
     def best_group_error(self, users: int, epsilon: float) -> float:
         """Return the error of group privacy with the best cap on records.
 
-        Records beyond the cap are missing; noise grows with the cap, wherever they are.
+        Records above the cap are dropped; the noise grows with the cap.
         """
         caps = {max(1.0, self.records * 2.0**power) for power in _CAPS}
         return min(self._capped_error(cap, users, epsilon) for cap in caps)
 
     def one_record_error(self, users: int, epsilon: float) -> float:
-        """Return the error when every person gives one record, drawn among all of theirs.
+        """Return the error if every person contributes one random record.
 
-        A share of people estimates a share of records, as if all held the same number.
+        It estimates shares of records by shares of people, as if all had equally many.
         """
         from scipy.special import ndtri
 
@@ -207,7 +213,7 @@ class HeldTask(PlanTask):
         return min(self.largest_error, self._share(seen, noise, users) + lost)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users for whom noise at a stated cap is small enough, whatever they prefer."""
+        """Return the users that suffice for the noise at a stated cap."""
 
         def noise(users: int) -> float:
             seen = self._seen(users, epsilon)
@@ -223,7 +229,7 @@ class HeldTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the floor for two crowds: all records in a group, or none."""
+        """Return the lower bound for two crowds: all records in a group, or none."""
         if error >= 0.5:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="half of a group always does"
@@ -235,25 +241,25 @@ class HeldTask(PlanTask):
 class TableTask(HeldTask, PeopleTask):
     """Counts, sums and means by group, as in :class:`~quorate.tabulate.UserTable`.
 
-    The error is that of one cell of a group of average size, for the people who are there: of a
-    count as a share of it, of a mean in standard deviations of a record. A sum is off by the root
-    of the sum of both squares, each times what it is about: the mean, and the deviation.
+    The error is that of one cell of a group of average size, about the people in the data: of a
+    count as a share of it, of a mean in standard deviations of a record. The error of a sum
+    combines both: the root of the sum of their squares, weighted by the mean and the deviation.
 
     Parameters
     ----------
     size : int, default=10
         Groups.
     dimension : int, default=1
-        Columns that are added up for sums or means; 0 for counts alone.
+        Columns that are summed, for sums or means; 0 for counts only.
     scale : float, default=4.0
-        How many times the average one person in a hundred holds; 1 if all hold the same number.
+        The 99th percentile of records per person, divided by the average; 1 if all are equal.
     between : float, optional
-        How likely two records of a person are in the same group because they are that person's.
+        How strongly a person's records tend to be in the same group: 0 not at all, 1 all of them.
 
     Examples
     --------
     >>> task = TableTask(size=50, records=50, delta=1e-6)
-    >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
+    >>> task.algorithm(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
     ('laplace', 0.06)
     """
 
@@ -303,8 +309,7 @@ class TableTask(HeldTask, PeopleTask):
     def _parts(self) -> int:
         return 1 + self.dimension
 
-    @property
-    def _places(self) -> tuple[float, ...]:
+    def _places(self, seen: Outlook) -> tuple[float, ...]:
         """Where the length may come out; what cells lose evens out over the groups."""
         return (1.0,)
 
@@ -314,12 +319,12 @@ class TableTask(HeldTask, PeopleTask):
         return self.share_between + (1.0 - self.share_between) / self.size
 
     def _length(self, records: float, norm: int) -> float:
-        """Return how long the records of somebody who holds so many are, over all groups."""
+        """Return how long the records of somebody who holds this many are, over all groups."""
         if norm == 1 or records <= 1.0:
             return records
         return math.sqrt(records + records * (records - 1.0) * self._same)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the kind of noise that a table gets."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the kind of noise of a table."""
         route = table_route(self._seen(users, epsilon).norm, "found privately")
         return route.name, route.reason

@@ -6,9 +6,9 @@ part of the domain at all: the share g of users for whom a far-away cut-off is w
 one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From
 there on its excess falls as
 :math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where users are
-alike. For users who may differ nothing better is promised to few than to the fewest who take two
-stages, whose excess is that of a choice by regret and that of sampling people. If users are alike,
-many of them approve of their own best cut-offs, and up to 4095 points they judge all pairs.
+alike. For few users who may differ, the forecast is no better than for the fewest who take two
+stages: the excess of a choice by regret plus that of sampling people. If users are alike, many of
+them approve of their own best cut-offs, and up to 4095 points they judge all pairs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.guarantees import Relation
+from quorate.core.guarantees import Relation
 from quorate.learners.automatic import (
     FEW_RECORDS,
     Decision,
+    RuleAlgorithm,
     Situation,
-    Way,
     decide,
     location_share,
     regret_share,
@@ -99,8 +99,8 @@ def _shares(records: int, error_level: float) -> tuple[float, float]:
 class ThresholdTask(RuleTask):
     """A cut-off on an ordered domain, as in :class:`~quorate.learners.ThresholdLearner`.
 
-    The error is the excess error: how much more often than the best cut-off the released one errs
-    on new records.
+    The error is the excess error: the error of the released cut-off on new records minus that of
+    the best one.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ class ThresholdTask(RuleTask):
     >>> task = ThresholdTask(records=16)
     >>> task.error(2000, 1.0) < 0.006 < 0.02 < task.error(200, 1.0)
     True
-    >>> [task.way(n, 1.0)[0] for n in (40, 100, 400)]
+    >>> [task.algorithm(n, 1.0)[0] for n in (40, 100, 400)]
     ['slack_median', 'median', 'two_stages']
-    >>> ThresholdTask(records=16, alike=True).way(400, 1.0)[0]
+    >>> ThresholdTask(records=16, alike=True).algorithm(400, 1.0)[0]
     'own_best'
     """
 
@@ -163,34 +163,34 @@ class ThresholdTask(RuleTask):
             if self._size <= MAX_DUELLISTS:
                 return self._duels(users, reach)
             return self._alike_on_line(users, epsilon, reach)
-        situation, way = self._situation(users, epsilon), self._decision(users, epsilon).way
+        situation, way = self._situation(users, epsilon), self._decision(users, epsilon).algorithm
         people = self._people(users)
-        if way is Way.DUELS:
+        if way is RuleAlgorithm.DUELS:
             found = self._duels(users, reach)
-        elif way in (Way.MEDIAN, Way.SLACK_MEDIAN):
+        elif way in (RuleAlgorithm.MEDIAN, RuleAlgorithm.SLACK_MEDIAN):
             found = self._median(users, reach)
-        elif way is Way.MISTAKES and situation.ordered:
+        elif way is RuleAlgorithm.MISTAKES and situation.ordered:
             # Along a whole line the crowd must outweigh all other places.
             if not self._visible(users, reach, self.largest_error):
                 return self.largest_error
             found = self._noise(way, situation, users * reach) + people
         else:
             found = self._noise(way, situation, users * reach) + people
-        if private or way is Way.MISTAKES:
+        if private or way is RuleAlgorithm.MISTAKES:
             return found
         # Users who differ: no way promises less error than a later one where that begins.
-        first = Way.TWO_STAGES if situation.ordered else Way.CAPPED_REGRET
-        for later in (first, Way.REGRET):
+        first = RuleAlgorithm.TWO_STAGES if situation.ordered else RuleAlgorithm.CAPPED_REGRET
+        for later in (first, RuleAlgorithm.REGRET):
             if not situation.has_come_to(later):
                 begin = math.ceil(taken_from(later, situation))
                 there = self._situation(begin, 1.0)
-                noise = self._noise(decide(there, None).way, there, float(begin))
+                noise = self._noise(decide(there, None).algorithm, there, float(begin))
                 found = max(found, noise + people)
         return found
 
-    def _noise(self, way: Way, situation: Situation, reach: float) -> float:
+    def _noise(self, way: RuleAlgorithm, situation: Situation, reach: float) -> float:
         """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""
-        if way is Way.TWO_STAGES:
+        if way is RuleAlgorithm.TWO_STAGES:
             reach *= 1.0 - float(location_share(situation))
         return regret_excess(
             reach=reach,
@@ -248,13 +248,13 @@ class ThresholdTask(RuleTask):
             largest=self.largest_error,
         )
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the score that the learner would take."""
+    def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the score that the learner would use."""
         decision = self._decision(users, epsilon)
-        return decision.way.value, decision.reason + "."
+        return decision.algorithm.value, decision.reason + "."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the users that are proved to suffice for agnostic learning of cut-offs."""
+        """Return the users that suffice for agnostic learning of cut-offs, by theorems."""
         return published_agnostic(
             self, epsilon=epsilon, error=error, vc=1, log_size=math.log(self._size)
         )
@@ -271,7 +271,7 @@ class ThresholdTask(RuleTask):
         )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return the bounds with those of the theorems about learners, constants included."""
+        """Return the bounds, including the theorems about learners with their constants."""
         users = cut_off_users(
             log_size=math.log(self._size),
             records=self.records,
@@ -292,7 +292,7 @@ class ThresholdTask(RuleTask):
         return (search, *learners, *further)
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also what few users cannot do, and the packing for the hardest data."""
+        """Return also the lower bounds for few users, and the packing for the hardest data."""
         limits = further_rule_limits(
             self, epsilon=epsilon, error=error, error_level=self.error_level, vc=1
         )

@@ -1,0 +1,597 @@
+r"""The account of one fit: every draw of noise is written down as it is drawn, or refused.
+
+An account is opened by the declared budget and handed down to whatever draws noise. A draw names
+how far one user can move what is released and the scale of the noise; the account computes from
+these two numbers what the draw costs, writes the event down, and only then adds noise. There is no
+other statement of what was spent, so nothing can be drawn and not paid for, or paid for once and
+drawn twice.
+
+What fits is decided by two *filters*, each of which may run adaptively, the next draw depending on
+all earlier answers:
+
+* *pure*: the epsilons of all draws, exact fractions, add up to at most :math:`\varepsilon`;
+* *Gaussian*: the squares of the parameters of Gaussian differential privacy add up to at most
+  :math:`\mu^2`, with the :math:`\mu` that is worth :math:`(\varepsilon, \delta - r)`; a pure draw
+  counts as :func:`~quorate.core.account.costs.as_gaussian` says. [1]_
+
+A draw is allowed if either filter allows it. Draws that may fail with a probability of
+their own (:class:`~quorate.core.guarantees.Approximate`) take it from the reserve :math:`r`, and
+pure draws beside Gaussian noise may have a part of epsilon set aside; both are fixed when the
+account is opened. The proof is in ``docs/proofs/account.md``.
+
+References
+----------
+.. [1] Smith, Thakurta. Fully adaptive composition for Gaussian differential privacy.
+   arXiv:2210.17520. Rogers, Roth, Ullman, Vadhan. Privacy odometers and filters. NeurIPS 2016.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate._validate import (
+    exact,
+    exact_ratio,
+    float_down,
+    float_up,
+    pure_loss,
+    ratio_root_down,
+    ratio_root_up,
+)
+from quorate.core.account.compose import price
+from quorate.core.account.costs import PricedChain, draw_costs, gdp_mu, promise_of, words
+from quorate.core.guarantees import (
+    UNITS,
+    DrawCosts,
+    Event,
+    Guarantee,
+    Nothing,
+    Relation,
+    Repeated,
+    Trust,
+    compose_events,
+    gaussian_costs,
+)
+from quorate.core.moves import GridMoves
+from quorate.core.noise import NoiseSource, ambient_noise
+from quorate.core.noise.composed_laws import SECRETS, PiecewiseLaw, Sampler, secret_order
+from quorate.core.noise.sources import DrawnAhead
+from quorate.core.once import OnceOnly
+from quorate.core.sealed import Sealed, check_sealed, opened
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError, SealedError
+
+__all__ = ["Account", "noise_for", "paid_ahead", "sample_for"]
+
+Integers = NDArray[np.int64]
+
+_NONE = Fraction(0)
+# Shares of a budget are planned in floating point; what is drawn is compared exactly.
+_BITS = Fraction(1, 2**30)
+
+
+class Account(OnceOnly):
+    """What one fit may spend, and what it has drawn: in one process, and not in a copy of it.
+
+    Parameters
+    ----------
+    epsilon, delta : float or Fraction
+        The declared budget; a ``Fraction`` is kept as it is.
+    relation : Relation
+    reserve : float or Fraction, default=0
+        The part of ``delta`` that draws with a failure probability of their own may take.
+    aside : float or Fraction, default=0
+        The part of ``epsilon`` that is kept for pure draws beside Gaussian noise.
+    noise : NoiseSource, optional
+        Captured once; by default the ambient one of the moment in which the account is opened.
+
+    Examples
+    --------
+    >>> from quorate.core.people import People
+    >>> from quorate.core.users import UserData
+    >>> data = UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"])
+    >>> counts = People(data, Relation.REPLACE).counts(UserData.record_counts, [1])
+    >>> account = Account.open(epsilon=Fraction(1, 3))
+    >>> account.laplace(counts, scale=6.0).shape
+    (1,)
+    >>> account.left, account.event
+    (Fraction(1, 6), Pure(epsilon=0.16666666666666669))
+    >>> account.laplace(counts, scale=5.0)
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.NumericalFailure: A draw of pure loss 0.2 does not fit into what is left of
+    epsilon=0.333333, delta=0: nothing was drawn. Please report this.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Fraction,
+        square: Fraction,
+        reserve: Fraction,
+        noise: NoiseSource,
+        declared: Guarantee,
+        parent: Account | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.declared = declared
+        self.epsilon = epsilon
+        self.square = square
+        self.reserve = reserve
+        self.aside = _NONE
+        self._noise = noise
+        self._parent = parent
+        self._lock: threading.RLock = threading.RLock() if parent is None else parent._lock
+        self._pure_only = True
+        self._pure = self._aside = self._failures = _NONE
+        self._squares = 0  # in units, like _square
+        self._drawn: Counter[Event] = Counter()
+        self._groups: list[list[Account]] = []
+        self._plan: PricedChain | None = None
+        self._ahead: DrawnAhead | None = None
+        # The account of the whole fit, which all its parts are about.
+        self._whole: Account = self if parent is None else parent._whole
+        # Who has paid for all of it ahead: it is about the same people.
+        self._payer: Account | None = None
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        epsilon: float | Fraction,
+        delta: float | Fraction = 0.0,
+        relation: Relation = Relation.REPLACE,
+        reserve: float | Fraction = 0,
+        aside: float | Fraction = 0,
+        noise: NoiseSource | None = None,
+        unit: str = "user",
+        trust: Trust = Trust.CENTRAL,
+    ) -> Self:
+        """Open an account for a declared budget.
+
+        >>> Account.open(epsilon=1.0, delta=1e-6).square > Fraction(5, 100)
+        True
+        """
+        _validate.positive(epsilon=epsilon)
+        _validate.delta(delta=delta)
+        _validate.one_of(tuple(Relation), relation=relation)
+        whole, kept = exact(delta), exact(reserve)
+        if not 0 <= kept <= whole:
+            raise ParameterError(f"Expected 0 <= reserve <= delta={delta!r}, got {reserve!r}.")
+        noise = ambient_noise() if noise is None else noise
+        declared = Guarantee(
+            epsilon=float_up(epsilon),
+            delta=float_up(delta),
+            unit=unit,
+            relation=relation,
+            trust=trust,
+            numerics=noise.numerics,
+        )
+        account = cls(
+            epsilon=exact(epsilon), square=Fraction(0), reserve=kept, noise=noise, declared=declared
+        )
+        account.set_aside(aside)
+        return account
+
+    @classmethod
+    def of_release(cls, account: Account | None, mechanism: Any) -> Account:
+        """Return ``account`` after checking its relation, or a new account for this release alone.
+
+        A mechanism that is used on its own is charged exactly its guarantee. One that hides other
+        neighbours than the account is about is refused.
+        """
+        relation: Relation = mechanism.relation
+        if account is None:
+            return cls.for_event(mechanism.event, relation=relation)
+        if account.relation is not relation:
+            raise RelationMismatchError(
+                f"{type(mechanism).__name__} hides neighbours that {relation.value}, the account "
+                f"is about those that {account.relation.value}."
+            )
+        return account
+
+    @classmethod
+    def for_event(
+        cls,
+        event: Event,
+        *,
+        relation: Relation = Relation.REPLACE,
+        noise: NoiseSource | None = None,
+    ) -> Account:
+        """Open an account that holds just ``event``, whatever it costs at whichever delta.
+
+        >>> Account.for_event(Nothing()).square
+        Fraction(0, 1)
+        """
+        noise = ambient_noise() if noise is None else noise
+        _, (pure, square, failures) = draw_costs(event)
+        return cls(
+            epsilon=_NONE if pure is None else pure,
+            square=Fraction(square or 0, UNITS),
+            reserve=failures,
+            noise=noise,
+            declared=promise_of(event, relation, noise.numerics),
+        )
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbouring relation of the account."""
+        return self.declared.relation
+
+    @property
+    def left(self) -> Fraction:
+        """How much pure epsilon is left: none once Gaussian noise has been drawn."""
+        with self._lock:
+            own = self.epsilon - self._pure if self._pure_only else self.aside - self._aside
+            return own if self._parent is None else min(own, self._parent.left)
+
+    @property
+    def square(self) -> Fraction:
+        """The squared parameter of Gaussian differential privacy that the account holds."""
+        return Fraction(self._square, UNITS)
+
+    @square.setter
+    def square(self, square: Fraction) -> None:
+        self._square = square.numerator * UNITS // square.denominator
+
+    @property
+    def square_left(self) -> Fraction:
+        """How much of mu squared is left."""
+        return Fraction(self._units_left(), UNITS)
+
+    def _units_left(self) -> int:
+        with self._lock:
+            own = max(0, self._square - self._squares)
+            return own if self._parent is None else min(own, self._parent._units_left())
+
+    @property
+    def mu(self) -> float:
+        """The parameter of Gaussian differential privacy of the whole account, rounded down."""
+        return ratio_root_down(self._square, UNITS)
+
+    def set_aside(self, epsilon: Fraction | float) -> None:
+        """Keep ``epsilon`` for pure draws beside Gaussian noise; before anything is drawn."""
+        if self._drawn or self._parent is not None:
+            raise ParameterError("Expected to set epsilon aside before anything is drawn.")
+        self.aside = exact(epsilon)
+        left, delta = self.epsilon - self.aside, exact(self.declared.delta) - self.reserve
+        mu = gdp_mu(float_down(left), float_down(delta)) if left > 0 and delta > 0 else 0.0
+        self.square = exact(mu) ** 2
+
+    def part(self, share: Fraction | float) -> Account:
+        """Return an account that may spend ``share`` of what this one was opened with.
+
+        Several parts may be open at once; whatever they draw is drawn from this account too.
+
+        >>> Account.open(epsilon=1.0).part(Fraction(1, 3)).left
+        Fraction(1, 3)
+        """
+        _validate.fraction(share=share)
+        return self._child(exact(share) * self.epsilon, exact(share) * self.square)
+
+    def part_of(
+        self, *, epsilon: Fraction | float | None = None, square: Fraction | float | None = None
+    ) -> Account:
+        """Return an account with this much pure epsilon, or this much of mu squared.
+
+        >>> Account.open(epsilon=1.0).part_of(epsilon=0.25).left
+        Fraction(1, 4)
+        """
+        return self._child(
+            Fraction(0) if epsilon is None else exact(epsilon),
+            Fraction(0) if square is None else exact(square),
+        )
+
+    def rest(self) -> Account:
+        """Return an account with all that is left at this moment."""
+        return self._child(self.left, self.square_left)
+
+    def multiplier(self, square: Fraction | float, *, count: int = 1) -> float:
+        """Return the least noise of ``count`` Gaussian releases that cost ``square`` together.
+
+        A last share that floating point rounded up by a few bits is cut to what is left.
+
+        >>> Account.open(epsilon=3.0, delta=1e-6).multiplier(Fraction(1, 4))
+        2.0
+        """
+        _validate.positive(square=square)
+        (top, bottom), left = exact_ratio(square), self._units_left()
+        if top * UNITS > left * bottom:
+            if Fraction(top, bottom) * (1 - _BITS) > Fraction(left, UNITS):
+                raise NumericalFailure(
+                    f"A step asked for a square of {float(square):.6g} where "
+                    f"{left / UNITS:.6g} is left: nothing was drawn. Please report this."
+                )
+            top, bottom = left, UNITS
+        return ratio_root_up(count * bottom, top)
+
+    def _child(self, epsilon: Fraction, square: Fraction) -> Account:
+        return Account(
+            epsilon=epsilon,
+            square=square,
+            reserve=self.reserve,
+            noise=self._noise,
+            declared=self.declared,
+            parent=self,
+        )
+
+    # Draws. Each writes down what it costs before it adds noise.
+
+    def laplace(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sealed vector with discrete Laplace noise; its L1 sensitivity is the cost."""
+        scale = self._checked(total, scale)
+        noise = self._source(pure_loss(total.moves.l1, scale))
+        return noise.discrete_laplace(opened(total), scale=scale)
+
+    def gaussian(self, total: Sealed, *, sigma: float) -> Integers:
+        """Release a sealed vector with discrete Gaussian noise; its L2 sensitivity is the cost."""
+        sigma = self._checked(total, sigma)
+        event, costs = gaussian_costs(sigma, total.moves.l2_squared)
+        noise, numbers = self._pay(event, costs), opened(total)
+        with self._lock:
+            noisy = None if self._ahead is None else self._ahead.add(numbers, sigma=sigma)
+        return noise.discrete_gaussian(numbers, sigma=sigma) if noisy is None else noisy
+
+    def cube(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sum of vectors in a box, with noise that depends on the largest coordinate.
+
+        Coordinates outside of the box get independent Laplace noise of the same scale.
+        """
+        return self._joint(total, "cube", scale)
+
+    def blocks(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sum of several vectors with joint noise of the longest of them, in L1."""
+        scale = self._checked(total, scale)
+        if not isinstance(total.moves, GridMoves):
+            raise SealedError("Expected a total of contributions on a grid: people.total(...).")
+        parts, moved = total.moves.blocks
+        noise = self._source(pure_loss(moved, scale))
+        return noise.blocks_laplace(opened(total).reshape(parts, -1), scale=scale).ravel()
+
+    def balanced(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sum with joint noise that keeps the sum of shares of one whole.
+
+        Coordinates that are no shares get independent Laplace noise of the same scale.
+        """
+        return self._joint(total, "balance", scale)
+
+    def draw_ahead(self, sigmas: Sequence[float], *, size: int) -> None:
+        """Draw noise for later Gaussian releases; each release is charged when it uses its vector.
+
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> account.draw_ahead([50.0, 60.0], size=3)
+        >>> account.event
+        Nothing()
+        """
+        ahead = self._noise.gaussian_ahead(sigmas, size=size) if self._plan is None else None
+        with self._lock:
+            self._ahead = ahead
+
+    def permute_and_flip(self, scores: Sealed, *, scale: float | Fraction) -> int:
+        """Choose by permute-and-flip; the cost follows from how far differences of scores move."""
+        scale = self._checked(scores, scale)
+        noise = self._source(pure_loss(scores.moves.spread, scale))
+        return noise.permute_and_flip(opened(scores), scale=scale)
+
+    def gumbel_max(self, scores: Sealed, *, scale: float | Fraction) -> int:
+        """Choose by the exponential mechanism; the cost is that of :meth:`permute_and_flip`."""
+        scale = self._checked(scores, scale)
+        noise = self._source(pure_loss(scores.moves.spread, scale))
+        return noise.gumbel_max(opened(scores), scale=scale)
+
+    def pay(self, event: Event | Fraction) -> None:
+        """Write ``event`` down; refuse what does not fit. Nothing is drawn.
+
+        A ``Fraction`` is a pure loss, exactly.
+
+        >>> account = Account.open(epsilon=1.0)
+        >>> account.pay(Fraction(1, 2))
+        >>> account.left
+        Fraction(1, 2)
+        """
+        self._source(event)
+
+    def secret_order(self, size: int) -> Integers:
+        """Return the numbers below ``size`` in a uniformly random, secret order.
+
+        It costs nothing, because it does not depend on the data.
+
+        >>> sorted(Account.open(epsilon=1.0).secret_order(3).tolist())
+        [0, 1, 2]
+        """
+        return secret_order(size, secret=self._noise.uniform_below(SECRETS))
+
+    # Secret samples of the users.
+
+    def reserve_chain(self, event: Event) -> None:
+        """Set the whole account aside for a chain that is fixed before anything is drawn.
+
+        The filters are needed because each draw may be chosen after the last answer. A chain whose
+        length and noise are public can be priced as a whole, often for less; and prices of chains
+        on secret samples cross, so that no filter covers a choice between them. From here on each
+        elementary event of the chain may be drawn once (or one that costs less in its place), and
+        Gaussian noise on all users up to the sum of its squares.
+
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> from quorate.core.guarantees import Composed, Gaussian, Subsampled
+        >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
+        >>> account.reserve_chain(Composed((Gaussian(9.0), steps)))
+        >>> round(81 * float(account.square), 9)
+        1.0
+        """
+        with self._lock:
+            if self._drawn or self._parent is not None:
+                raise ParameterError("Expected a plan before anything is drawn, for a whole fit.")
+            cost = price(event, delta=self.declared.delta, relation=self.relation)
+            if not cost <= float_down(exact(self.declared.epsilon) - self.aside):
+                raise NumericalFailure(
+                    f"A plan costs epsilon={cost!r} where {self.declared.epsilon!r} was declared: "
+                    "nothing was drawn."
+                )
+            self._plan, self.square = PricedChain.of(event)
+            self.epsilon = self.reserve = _NONE
+
+    # The promise.
+
+    @property
+    def event(self) -> Event:
+        """Everything that was drawn."""
+        with self._lock:
+            parts = [
+                event if count == 1 else Repeated(event, count)
+                for event, count in self._drawn.items()
+            ]
+            costliest = [max(groups, key=_spent) for groups in self._groups]
+            parts += [group.event for group in costliest if group._drawn]
+        return compose_events(parts) if parts else Nothing()
+
+    def guarantee(self) -> Guarantee:
+        """Return the declared promise with what was drawn under it."""
+        return replace(self.declared, events=(self.event,))
+
+    def _checked(self, sealed: Sealed, scale: float | Fraction) -> float:
+        """Refuse what is not sealed, or about other people; return the scale as a float."""
+        check_sealed(sealed, Sealed)
+        self.check_seal(sealed)
+        return float_up(scale)
+
+    def check_seal(self, sealed: Any) -> None:
+        """Refuse what is sealed under another relation, or about other people."""
+        if sealed.relation is not self.relation:
+            raise RelationMismatchError(
+                f"This number hides neighbours that {sealed.relation.value}, the account is about "
+                f"those that {self.relation.value}."
+            )
+        self._check_people(sealed)
+
+    def _check_people(self, sealed: Any) -> None:
+        """Refuse a number about the people of a sample, of a group, or of another fit."""
+        if self._payer is not None:
+            self._payer._check_people(sealed)
+        elif self._parent is not None:
+            self._parent._check_people(sealed)
+        elif isinstance(sealed.among, Account) and sealed.among._whole is not self._whole:
+            raise SealedError(
+                "This number is about the people of another fit, whose account pays for it. Hand "
+                "that account down: a second one is not under the promise of the fit."
+            )
+
+    def _joint(self, total: Sealed, kind: str, scale: float | Fraction) -> Integers:
+        scale = self._checked(total, scale)
+        if not isinstance(total.moves, GridMoves):
+            raise SealedError("Expected a total of contributions on a grid: people.total(...).")
+        width, moved = total.moves.cube if kind == "cube" else total.moves.balance
+        noise, numbers = self._source(pure_loss(moved, scale)), opened(total)
+        inside, beside = numbers[:width], numbers[width:]
+        if inside.size:
+            law = noise.cube_laplace if kind == "cube" else noise.balanced_laplace
+            inside = law(inside, scale=scale)
+        if beside.size:
+            beside = noise.discrete_laplace(beside, scale=scale)
+        return np.append(inside, beside)
+
+    def _source(self, event: Event | Fraction) -> NoiseSource:
+        return self._pay(*draw_costs(event))
+
+    def _pay(self, event: Event, costs: DrawCosts) -> NoiseSource:
+        self.refuse_elsewhere()
+        with self._lock:
+            self._check(event, costs)
+            self._write(event, costs)
+        return self._noise
+
+    def _check(self, event: Event, costs: DrawCosts) -> None:
+        pure, square, failures = costs
+        by_plan = self._plan is not None and self._plan.step_for(event, pure) is not None
+        by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
+        if pure is not None and not by_sum and self._fits_aside(pure):
+            square = 0
+        by_squares = not by_sum and square is not None and self._squares + square <= self._square
+        fails = bool(failures) and self._failures + failures > self.reserve
+        if not (by_plan or by_sum or by_squares) or fails:
+            raise NumericalFailure(
+                f"A draw of {words(event, pure)} does not fit into what is left of "
+                f"epsilon={self.declared.epsilon:.6g}, delta={self.declared.delta:.6g}: nothing "
+                "was drawn. Please report this."
+            )
+        self._ask_parent(event, costs)
+
+    def _write(self, event: Event, costs: DrawCosts) -> None:
+        self._drawn[event] += 1
+        self._spend(event, costs)
+        self._tell_parent(event, costs)
+
+    def _spend(self, event: Event, costs: DrawCosts) -> None:
+        pure, square, failures = costs
+        self._failures = self._failures + failures if failures else self._failures
+        if self._plan is not None and self._plan.take(event, pure):
+            return  # it was priced as a whole: its steps cost the filters nothing more
+        self._pure_only &= pure is not None
+        self._pure = self._pure + pure if pure else self._pure  # fractions add slowly, zeros too
+        if pure is not None and self._fits_aside(pure):
+            self._aside += pure
+        else:
+            # A draw that one filter cannot cover closes that filter: it never holds again.
+            self._squares += square if square is not None else self._square + UNITS
+
+    def _fits_aside(self, pure: Fraction | None) -> bool:
+        if pure is None or (pure and not self.aside):  # the common cases: nothing was set aside
+            return False
+        return self._aside + pure <= self.aside
+
+    def _ask_parent(self, event: Event, costs: DrawCosts) -> None:
+        if self._parent is not None:
+            self._parent._check(event, costs)
+
+    def _tell_parent(self, event: Event, costs: DrawCosts) -> None:
+        if self._parent is not None:
+            self._parent._write(event, costs)
+
+
+# For closed operations: mechanisms whose law has a proof of its own, beside them. A test over the
+# imports lists them; nobody else gets hold of a source of noise.
+
+
+def noise_for(account: Account, event: Event | Fraction) -> NoiseSource:
+    """Write ``event`` down and return the source from which the operation draws it.
+
+    >>> noise_for(Account.open(epsilon=1.0), Fraction(1, 2)).uniform_below(1)
+    0
+    """
+    return account._source(event)
+
+
+def sample_for(
+    account: Account,
+    method: str,
+    draw: Sampler,
+    *,
+    law: Callable[[], PiecewiseLaw],
+    loss: Fraction,
+    **public: Any,
+) -> int:
+    """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof."""
+    return account._source(loss).sample(method, draw, law=law, **public)
+
+
+def paid_ahead(account: Account, event: Event) -> Account:
+    """Return an account about the same people that holds ``event``, which has been paid for.
+
+    >>> paid_ahead(Account.open(epsilon=1.0), Nothing()).left
+    Fraction(0, 1)
+    """
+    made = Account.for_event(event, relation=account.relation, noise=account._noise)
+    made._payer = account
+    return made
+
+
+def _spent(account: Account) -> tuple[int, Fraction]:
+    return account._squares, account._pure

@@ -1,0 +1,133 @@
+"""The number of successes among very many trials, sampled exactly without making the trials.
+
+A histogram over 2^256 keys has noise on each of them. Only the few that rise above a threshold are
+seen; how many these are has a binomial law with an irrational chance. A uniform number is compared
+with the distribution function, of which integer enclosures are refined until they settle the
+comparison: no rounding takes part, and the number of keys costs nothing but digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from quorate import _validate
+from quorate.core.noise import NoiseSource
+from quorate.core.noise.composed_laws import PiecewiseLaw
+from quorate.exceptions import ParameterError
+
+__all__ = ["MOST_EXPECTED", "RareSuccesses"]
+
+MOST_EXPECTED = 32
+"""Expected successes beyond which the enclosures here are not made."""
+
+_BITS_AT_ONCE = 64
+# Room for the rounding of a few hundred steps and for e^32, by which terms grow.
+_GUARD = 96
+# With an expectation of at most 32 more successes have a chance below 1e-80.
+_MOST_LISTED = 200
+
+Enclosure = Callable[[int], tuple[int, int]]
+"""From bits to integers ``low <= 2**bits * chance <= high`` that are a few units apart."""
+
+
+@dataclass(frozen=True)
+class RareSuccesses:
+    """The number of successes in ``trials`` independent trials of the same small chance.
+
+    Parameters
+    ----------
+    trials : int
+        However many.
+    chance : callable
+        Encloses the chance, at most 1/2: ``low <= 2**bits * chance <= high``.
+
+    Examples
+    --------
+    >>> from quorate.core.noise import SecureNoise
+    >>> coins = RareSuccesses(4, lambda bits: (1 << bits - 1, 1 << bits - 1))
+    >>> 0 <= coins.draw(SecureNoise()) <= 4
+    True
+    >>> coins.law().probabilities.round(4).tolist()
+    [0.0625, 0.25, 0.375, 0.25, 0.0625]
+    """
+
+    trials: int
+    chance: Enclosure
+
+    def __post_init__(self) -> None:
+        _validate.non_negative_integer(trials=self.trials)
+        if self.expected > MOST_EXPECTED:
+            raise ParameterError(
+                f"Expected at most {MOST_EXPECTED} successes in the mean, got "
+                f"{self.expected:.3g}; raise the threshold."
+            )
+
+    @property
+    def expected(self) -> float:
+        """The mean number of successes, rounded up."""
+        bits = 64 + self.trials.bit_length()
+        return math.nextafter(self.trials * self.chance(bits)[1] / (1 << bits), math.inf)
+
+    def draw(self, noise: NoiseSource) -> int:
+        """Return a number of successes, by comparing a uniform number with the law."""
+        drawn, bits = 0, 0
+        while True:
+            drawn = (drawn << _BITS_AT_ONCE) + noise.uniform_below(1 << _BITS_AT_ONCE)
+            bits += _BITS_AT_ONCE
+            found = self._locate(drawn, bits)
+            if found is not None:
+                return found
+
+    def law(self) -> PiecewiseLaw:
+        """Return the law in floating point; for audits."""
+        bits = 64 + self.trials.bit_length()
+        chance = sum(self.chance(bits)) / (2 << bits)
+        log_odds = math.log(chance) - math.log1p(-chance)
+        listed = range(min(self.trials, _MOST_LISTED) + 1)
+        term, masses = self.trials * math.log1p(-chance), []
+        for k in listed:
+            masses.append(math.exp(term))
+            term += log_odds + math.log(max(self.trials - k, 1)) - math.log(k + 1)
+        probabilities = np.array(masses)
+        return PiecewiseLaw(0, np.ones(len(listed), np.int64), probabilities / probabilities.sum())
+
+    def _locate(self, drawn: int, bits: int) -> int | None:
+        """Return the k with F(k - 1) <= V < F(k), or None while V is not known well enough.
+
+        V lies between drawn and drawn + 1, in units of 2**-bits.
+        """
+        working = bits + _GUARD + 2 * self.trials.bit_length()
+        one, shift = 1 << working, working - bits
+        below, above = drawn << shift, (drawn + 1) << shift
+        low, high = self.chance(working)
+        fails = one - high, one - low
+        term = _power(fails, self.trials, working)
+        # Odds of one success against one failure, rounded outwards.
+        odds = (low << working) // fails[1], -((-high << working) // fails[0])
+        reached_low, reached_high, k = term[0], term[1], 0
+        while k < self.trials:
+            if above <= reached_low:
+                return k
+            if below < reached_high:
+                return None
+            left, k = self.trials - k, k + 1
+            term = (
+                (term[0] * left * odds[0] >> working) // k,
+                -((-term[1] * left * odds[1] >> working) // k),
+            )
+            reached_low, reached_high = reached_low + term[0], reached_high + term[1]
+        return k
+
+
+def _power(base: tuple[int, int], exponent: int, bits: int) -> tuple[int, int]:
+    """Enclose a power of a number in [0, 1] that is given in units of 2**-bits."""
+    low, high = 1 << bits, 1 << bits
+    for digit in bin(exponent)[2:] if exponent else "":
+        low, high = low * low >> bits, -(-high * high >> bits)
+        if digit == "1":
+            low, high = low * base[0] >> bits, -(-high * base[1] >> bits)
+    return low, high

@@ -1,0 +1,266 @@
+r"""Which keys each user holds, several of them, of a universe nobody can list.
+
+:class:`HeldKeys` are asked round by round for totals: everybody divides one length among those own
+keys that are still *in play*, at most so many. Which of them these are is a function of what the
+user holds, of a public seed, and of the noisy totals of the round before.
+
+**Proof of the moves.** A user with m of their keys chosen adds the integer part of :math:`R / \sqrt
+m` to each of them, so the squares of what a user adds are at most :math:`R^2` together. Nothing is
+negative, so two users are at most the root of 2 times that apart. The order in which keys are
+chosen is that of their noisy totals or of random words; equal ones stand in the order of the keys
+themselves. None of these depends on which keys others hold: places of keys do, but not the order of
+two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.forgetting import forgetting
+from quorate.core.guarantees import Relation
+from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.questions.votes import Key, count_votes
+from quorate.core.sealed import _KEY, Closed
+from quorate.core.users.crowd import call_quietly
+from quorate.core.users.data import UserData
+from quorate.core.users.grouping import mix, ranges
+from quorate.core.users.public_choices import public_word
+from quorate.exceptions import SchemaError, SealedError
+
+__all__ = ["Division", "HeldKeys", "KeysOf", "division_of", "held_keys", "keys_by_hand"]
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+class KeysOf(Protocol):
+    """Says which keys users hold, as numbers that stand in the order of the keys.
+
+    The number of a key may depend on which other keys there are, but not the order of two of them.
+    """
+
+    def __call__(self, part: UserData) -> tuple[Integers, Integers]:
+        """Return, for each key that somebody holds, whose it is and its number."""
+
+    def words(self, numbers: Integers) -> Words:
+        """Return a word for each of these keys, a function of the key alone."""
+
+    def name(self, number: int) -> Any:
+        """Return a key."""
+
+
+class HeldKeys(Closed):
+    """The keys that each user holds."""
+
+    __slots__ = ("__division", "among", "relation")
+    _how = "Give it to SetUnion."
+
+    def __init__(
+        self, key: object, division: Division, relation: Relation, among: object | None
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError("Only a question to People makes HeldKeys: ask held_keys(people).")
+        self.__division, self.relation, self.among = division, relation, among
+
+    def __repr__(self) -> str:
+        return "HeldKeys(several a user)"
+
+    def _open(self, key: object) -> Division:
+        if key is not _KEY:
+            self._refuse()
+        return self.__division
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """The keys of all users, opened: for a mechanism that has written down what it costs.
+
+    Attributes
+    ----------
+    owners : array of integers
+        Whose each holding is, in order; nobody holds a key twice.
+    places : array of integers
+        The place of its key in ``numbers``.
+    words : array of uint64
+        A public random word of each holding, of its user and key alone.
+    numbers : array of integers
+        Of all keys that anybody holds, in order.
+    keys : KeysOf
+    """
+
+    owners: Integers
+    places: Integers
+    words: Words
+    numbers: Integers
+    keys: KeysOf
+
+    @classmethod
+    def of(
+        cls, owners: Integers, numbers: Integers, own: Words, word: np.uint64, keys: KeysOf
+    ) -> Division:
+        """Return keys by their numbers; ``own`` is the key of each holding's user."""
+        every, places = np.unique(numbers, return_inverse=True)
+        words = mix(keys.words(every)[places] + mix(own + word))
+        return cls(owners, places.astype(np.int64), words, every, keys)
+
+    @property
+    def size(self) -> int:
+        """How many keys there are."""
+        return len(self.numbers)
+
+    def named(self, chosen: NDArray[np.bool_]) -> tuple[Any, ...]:
+        """Return these keys, in their order."""
+        return tuple(map(self.keys.name, self.numbers[chosen].tolist()))
+
+    def totals(
+        self, playing: NDArray[np.bool_], before: Integers | None, *, most: int, radius: int
+    ) -> Integers:
+        """Return what everybody together adds to each key.
+
+        Parameters
+        ----------
+        playing : array of bool
+            Which keys are in play.
+        before : array of integers or None
+            The noisy totals of the round before: who holds more than ``most`` keys in play takes
+            those with the largest. Without them, random ones.
+        most : int
+        radius : int
+
+        Examples
+        --------
+        >>> held = division_of(keys_by_hand([["a", "b"], ["b"]], Relation.REPLACE))
+        >>> held.totals(np.array([True, True]), None, most=9, radius=100)
+        array([ 70, 170])
+        >>> held.totals(np.array([True, True]), np.array([8, 7]), most=1, radius=100)
+        array([100, 100])
+        """
+        inside = playing[self.places]
+        owners, places = self.owners[inside], self.places[inside]
+        number = np.bincount(owners, minlength=int(owners[-1]) + 1 if len(owners) else 0)
+        if number.max(initial=0) > most:
+            if before is None:
+                order = np.lexsort((places, self.words[inside], owners))
+            else:
+                # Not negated: the smallest integer has no opposite.
+                order = np.lexsort((places, ~before[places], owners))
+            owners, places = owners[order], places[order]
+            turns = ranges(np.zeros(len(number), np.int64), number)
+            owners, places = owners[turns < most], places[turns < most]
+            number = np.minimum(number, most)
+        each = _shares(int(number.max(initial=1)), radius)[number[owners]]
+        # Whole numbers, of which floats add up so many exactly.
+        found = np.bincount(places, weights=each, minlength=self.size)
+        return np.asarray(found, dtype=np.int64)
+
+
+def division_of(held: HeldKeys) -> Division:
+    """Return the keys of all users; for a mechanism that has written down what they cost."""
+    return held._open(_KEY)
+
+
+def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None) -> HeldKeys:
+    """Ask users which keys they hold; how often they do so makes no difference.
+
+    >>> data = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
+    >>> held_keys(People(data, Relation.REPLACE), _Listed(("tea", "mate")), random_state=0)
+    HeldKeys(several a user)
+    """
+    users, found, word = 0, [np.empty((0, 3), np.uint64)], public_word(random_state)
+    with forgetting(keys):
+        for part in people._held_crowd().map(_Holdings(keys)):
+            part[:, 0] += np.uint64(users)
+            users = 1 + int(part[:, 0].max(initial=users))
+            found.append(part)
+        owners, numbers, own = np.concatenate(found).T
+        division = call_quietly(
+            lambda: Division.of(owners.astype(np.int64), numbers.view(np.int64), own, word, keys)
+        )
+    if division is None:
+        raise SchemaError("Expected a word for each key; what was found is withheld.")
+    return HeldKeys(_KEY, division, people.relation, people.among)
+
+
+@dataclass(frozen=True)
+class _Holdings:
+    """The different keys of the users of a part: the user, the key's number, the user's key."""
+
+    keys: KeysOf
+
+    def __call__(self, part: UserData) -> NDArray[np.uint64]:
+        found = call_quietly(lambda: _distinct(*self.keys(part), part.n_users))
+        if found is None:
+            raise SchemaError("Expected users and numbers of keys; what was found is withheld.")
+        owners, numbers = found
+        own = part.keys()[owners]
+        return np.column_stack([owners.astype(np.uint64), numbers.view(np.uint64), own])
+
+
+def _distinct(
+    owners: NDArray[Any], numbers: NDArray[Any], n_users: int
+) -> tuple[Integers, Integers]:
+    if owners.shape != numbers.shape or owners.dtype.kind not in "iu":
+        raise SchemaError("Expected as many users as keys.")
+    inside = (owners >= 0) & (owners < n_users)
+    owners, numbers = owners[inside].astype(np.int64), numbers[inside].astype(np.int64)
+    order = np.lexsort((numbers, owners))
+    owners, numbers = owners[order], numbers[order]
+    new = np.ones(len(owners), dtype=np.bool_)
+    new[1:] = (np.diff(owners) != 0) | (np.diff(numbers) != 0)
+    return owners[new], np.ascontiguousarray(numbers[new])
+
+
+def keys_by_hand(users: Sequence[Iterable[Any]], relation: Relation) -> HeldKeys:
+    """Return the keys of made-up users, each given as a list, for trials and audits.
+
+    >>> keys_by_hand([["a", "b"], []], Relation.REPLACE)
+    HeldKeys(several a user)
+    """
+    # What is a key is said of each alone: 1.0 is none, though it equals the key 1 of somebody else.
+    own_keys = [count_votes(iter(held)) for held in users]
+    listed = _Listed(tuple(count_votes(key for held in own_keys for key in held)))
+    place = {key: number for number, key in enumerate(listed.keys)}
+    pairs = sorted((user, place[key]) for user, held in enumerate(own_keys) for key in held)
+    owners, numbers = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    own = owners.astype(np.uint64)
+    division = Division.of(owners.copy(), numbers, own, np.uint64(0), listed)
+    return HeldKeys(_KEY, division, relation, None)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Keys of a list; the numbers of users' records are places in it."""
+
+    keys: tuple[Key, ...]
+
+    def words(self, numbers: Integers) -> Words:
+        """Return a word for each key, of its text alone."""
+        texts = [repr(self.keys[number]).encode() for number in numbers.tolist()]
+        return mix(np.array([int.from_bytes(text[:8], "big") for text in texts], np.uint64))
+
+    def name(self, number: int) -> Key:
+        """Return a key."""
+        return self.keys[number]
+
+    def __call__(self, part: UserData) -> tuple[Integers, Integers]:
+        """Return the keys of users by hand."""
+        return part.user_index().astype(np.int64), part.X[:, 0].astype(np.int64)
+
+
+def _shares(most: int, radius: int) -> Integers:
+    """Return what each of 0, 1, 2, ... keys of a user gets: the root of R^2 / m, rounded down.
+
+    >>> _shares(4, 100).tolist()
+    [0, 100, 70, 57, 50]
+    """
+    squares = radius**2 // np.maximum(np.arange(most + 1, dtype=np.int64), 1)
+    roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
+    roots -= roots**2 > squares
+    roots[0] = 0
+    return np.asarray(roots, dtype=np.int64)

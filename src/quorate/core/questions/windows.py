@@ -1,0 +1,107 @@
+r"""Windows of one feature that hold most users: how full the best one is.
+
+Numbers are put into narrow cells; a window is some of these in a row. How full a window is, is
+
+.. math:: W - a P
+
+where W users are in it and P of them in its fullest cell, or a public number if it holds fewer.
+With a = 0 it is a number of users; otherwise those who hold the same number speak for themselves
+only. One user who is replaced, added or removed moves W and P of each window by at most 1, in the
+same direction unless only P moves, so the number by at most 1 (a is at most 1); and the largest
+number over all windows, too. Windows that begin at a cell with users are enough: any other one can
+begin at its first user, which adds to W at least what it adds to P.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.core.moves import Moves
+from quorate.core.sealed import Closed, Sealed, SealedRows, opened_rows, seal
+from quorate.exceptions import ParameterError, SealedError
+
+__all__ = ["FINE", "CellCounts"]
+
+FINE = 64
+"""Numbers are whole: this many units per user."""
+
+_MANY = 2**50  # machine: 64 times as much, and as many users, fit into 62 bits
+
+
+class CellCounts(Closed):
+    """The non-empty cells and their numbers of users; private to this module.
+
+    Examples
+    --------
+    >>> from quorate.core.sealed import seal_rows
+    >>> from quorate.core.guarantees import Relation
+    >>> people = CellCounts.of(seal_rows(np.array([0.31, 0.32, 0.9]), Relation.REPLACE), cell=0.01)
+    >>> people.fullest(width=0.2)
+    Sealed(shape=(1,), one user moves a coordinate by at most 64)
+    """
+
+    __slots__ = ("__cells", "__held", "among", "cell", "relation")
+    _how = "Ask it how full the fullest window is."
+
+    def __init__(self, values: SealedRows, cell: float) -> None:
+        if values.paired:
+            raise SealedError("Expected one number a user, got one a pair.")
+        places = opened_rows(values.map(_Places(cell)))
+        if places.ndim != 1:
+            raise SealedError("Expected one number a user, got several.")
+        self.__cells, self.__held = np.unique(places, return_counts=True)
+        self.cell, self.relation, self.among = cell, values.relation, values.among
+
+    @classmethod
+    def of(cls, values: SealedRows, *, cell: float) -> CellCounts:
+        """Put one number between -1 and 1 of each user who is present into cells of one width."""
+        return cls(values.present(), cell)
+
+    def fullest(self, *, width: float, alike: int = 0, many: int = 0) -> Sealed:
+        """Return the number of users in the fullest window, in 64ths; one user moves it by 64.
+
+        The number is lowered by ``alike`` 64ths for each user in its fullest cell, if that has at
+        least ``many`` users.
+        """
+        # Other numbers would fail for some users and not for others, or wrap around.
+        whole = _validate.is_integer(alike) and _validate.is_integer(many)
+        if not (whole and 0 <= alike <= FINE and 0 <= many <= _MANY):
+            raise ParameterError(
+                f"Expected whole numbers 0 <= alike <= {FINE} and 0 <= many <= 2^50, got {alike!r} "
+                f"and {many!r}."
+            )
+        found = self._fullest(max(1, math.floor(width / self.cell)), alike, many)
+        return seal([found], Moves(FINE, FINE**2, FINE, FINE), self.relation, self.among)
+
+    def _fullest(self, length: int, alike: int, many: int) -> int:
+        cells, held = self.__cells, self.__held
+        if not cells.size:
+            # An empty window; the first user who comes may move it by one and no farther.
+            return -alike * many
+        first = np.arange(cells.size)
+        last = np.searchsorted(cells, cells + length)
+        total = np.concatenate([[0], np.cumsum(held)])
+        inside = FINE * (total[last] - total[first])
+        if alike:
+            fullest = np.full(cells.size, many)
+            for place in np.flatnonzero(held > many):
+                here = (first <= place) & (place < last)
+                fullest[here] = np.maximum(fullest[here], held[place])
+            inside = inside - alike * fullest
+        return int(inside.max())
+
+    def __repr__(self) -> str:
+        return f"CellCounts(cell={self.cell!r})"
+
+
+@dataclass(frozen=True)
+class _Places:
+    cell: float
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.floor((values + 1.0) / self.cell).astype(np.int64)

@@ -1,8 +1,0 @@
-"""Reading and writing files: tables, model files, and atomic writes.
-
-``table_files`` tables by name of column · ``csv_lines`` their text form · ``model_files`` what a
-fit released, to predict with elsewhere · ``plain_data`` the plain values inside · ``atomic`` whole
-files or none.
-"""
-
-from __future__ import annotations

@@ -1,0 +1,532 @@
+"""How every linear model is trained: clipped gradients, and where their posterior says to look.
+
+Each step asks for the mean gradient at the mean of the posterior
+(:mod:`quorate.models.optimization.posterior`), clipped where lifts say
+(:mod:`quorate.models.optimization.clips`). Its prior mean is the constant model, so that what noise
+hides stays there, and its variances are the errors of the coefficients.
+
+Clipping takes most from the records of a rare label, which moves the intercept of a classifier and
+little else. So that is observed once more at the end, by the mean of (prediction minus label),
+which no clip cuts; the share of labels that was released at the start is a second observation. If
+both together are within their noise of the intercept, it stays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.bounds.grid import Interval
+from quorate.core.bounds.lifted_ball import LiftedBall
+from quorate.core.guarantees import Relation
+from quorate.core.users import UserData
+from quorate.core.users.store import row_lengths
+from quorate.mechanisms.user_releases import (
+    BoundedVectors,
+    ReleasedMean,
+    UserReleases,
+    UserVectors,
+    bounded_mean,
+)
+from quorate.models.coordinates.geometry import Geometry, WhitenedLoss
+from quorate.models.losses import LinearLoss
+from quorate.models.optimization.clips import Lengths
+from quorate.models.optimization.descent import follow
+from quorate.models.optimization.gradients import TraceStep, gradients_at, signal_of
+from quorate.models.optimization.minibatches import sampled_mean
+from quorate.models.optimization.posterior import Observed, Posterior
+from quorate.models.regression_losses import SquaredLoss
+
+__all__ = [
+    "MOST_PARAMETERS",
+    "STEPS",
+    "Start",
+    "Trained",
+    "constant_share",
+    "train",
+    "train_constant",
+]
+
+Vector = NDArray[np.float64]
+
+# derived: a curvature that is off by a factor of four leaves (3/4)^20 = .003 of the way.
+STEPS = 20
+"""Steps of a fit that names no other number."""
+# derived: one over the noise that a constant is worth, in shares of its label: it costs 1/800 of
+# that share.
+_SHARE = 20.0
+# Without this part of the budget all other noise is longer by .004.
+_LITTLE = 2.0**-7
+# derived: of the budget from step to step: the last third of the steps has two thirds of it.
+_GROWTH = 2.0 ** (1.0 / 6.0)
+# Log lengths change by a factor of e over all steps, as a random walk.
+_DRIFT = 1.0 / math.sqrt(STEPS)
+# Lengths before they are asked for lie within this factor of the longest that is thought of: its
+# logarithm is the range of the answer, and its noise a sixth of that over n mu root .02.
+_LENGTHS = 2.0**10
+_SIZE_SHARE = 1.0 / 64.0
+# The most that intercepts may cost once more, where steps have told of them already.
+_LAST_SHARE = 1.0 / 16.0
+# Rounds about a mean target, each of which leaves less than half of the clip of the one before.
+_ROUNDS = 4
+# public: log-odds of a label, and standard deviations of a target, are predicted to spread by at
+# most this.
+_LARGEST_SCORE = 6.0
+# Log-curvatures differ by a factor of e^.5 from those of normal features, either way.
+_UNSURE = 0.5
+# No loss is taken for flatter than this part of its largest curvature.
+_FLATTEST = 2.0**-10
+# Noise of what was not asked for.
+_NOTHING = 2.0**40
+# machine: the product of two matrices of this size takes as long as a step.
+MOST_PARAMETERS = 300
+"""Beyond so many no error is stated: matrices of them would take longer than the fit."""
+
+
+def constant_share(run: UserReleases, *, most: float, rarest: float = 0.5) -> float:
+    """Return the share of the account that a constant is worth, at most a public part.
+
+    With it the share of a label has a noise of a twentieth of the ``rarest`` one, as far as that is
+    known; it costs all others little anyway.
+
+    >>> from quorate.core.account.account import Account
+    >>> from quorate.core.people import People
+    >>> people = UserData(np.zeros((1000, 1)), offsets=np.arange(1001))
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
+    >>> round(constant_share(run, most=0.25), 4)
+    0.0286
+    """
+    signal = signal_of(n_users=run.n_users, mu=run.account.mu, relation=run.relation)
+    return min(most, max(_LITTLE, (_SHARE / (rarest * max(signal, 1e-9))) ** 2))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """Where training begins: the prior mean, in released coordinates.
+
+    Attributes
+    ----------
+    theta : array
+    constant : array
+        The intercepts of a model without coefficients, as far as they were released.
+    variance : float
+        Of each of them.
+    slope : float
+        The usual slope of the loss, or a bound of it.
+    shares : array, optional
+        Released shares of labels, whose slopes are bounded by ``slope``; None for numbers.
+    """
+
+    theta: Vector
+    constant: Vector
+    variance: float
+    slope: float
+    shares: Vector | None = None
+
+    @property
+    def labels(self) -> bool:
+        """Whether targets are labels."""
+        return self.shares is not None
+
+    def taken(self, radius: float) -> float:
+        """Return by how much clipping may move the log-odds of the labels.
+
+        With a share q of a label, and one record a user, gradients of its holders have the length
+        (1 - q) root D and those of others q root D. Clipping weighs both labels anew, which moves
+        log-odds by the logarithm of the ratio of the weights (Prentice and Pyke 1979).
+
+        >>> known = dict(theta=np.zeros(9), constant=np.zeros(1), variance=1.0, slope=1.0)
+        >>> found = [Start(shares=np.array([1 - q, q]), **known).taken(0.3) for q in (0.5, 0.1)]
+        >>> [round(each, 2) for each in found]
+        [0.0, 2.2]
+        """
+        if self.shares is None:
+            return 0.0
+        reach = radius / math.sqrt(self.theta.size / self.constant.size)
+        own, others = (np.minimum(1.0, reach / x) for x in (1.0 - self.shares, self.shares))
+        return float(np.max(np.abs(np.log(others / own))))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trained:
+    """Where training ended, and its covariance: None of very many or where no spread was seen."""
+
+    theta: Vector
+    covariance: Vector | None
+    trace: tuple[TraceStep, ...]
+
+
+@dataclass(frozen=True)
+class _Lifted:
+    """Vectors with one more column, in which the lift will stand."""
+
+    vectors: UserVectors
+    places: tuple[int, ...] | None = None
+
+    def __call__(self, users: UserData) -> Vector:
+        """Return one row per user."""
+        rows = self.vectors(users)
+        rows = rows if self.places is None else rows[:, list(self.places)]
+        return np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
+
+
+@dataclass(frozen=True)
+class _LogLengths:
+    """The logarithm of the length of each user's vector; NaN counts as the shortest."""
+
+    vectors: UserVectors
+    shortest: float
+
+    def __call__(self, users: UserData) -> Vector:
+        """Return one number per user."""
+        lengths = np.nan_to_num(row_lengths(self.vectors(users)), posinf=np.finfo(float).max)
+        return np.asarray(np.log(np.maximum(lengths, self.shortest)))[:, None]
+
+
+def _release_lengths(
+    run: UserReleases, vectors: UserVectors, *, longest: float
+) -> tuple[Lengths, float]:
+    """Release the mean log length of the users' vectors; return also how sure it is."""
+    bound = Interval(math.log(longest / _LENGTHS), math.log(longest))
+    noisy = bounded_mean(
+        run.data,
+        BoundedVectors(_LogLengths(vectors, longest / _LENGTHS), bound),
+        multiplier=run.account.multiplier(_SIZE_SHARE * float(run.account.square)),
+        account=run.account,
+        n_users=run.n_users,
+    )
+    log = min(max(float(noisy.value[0]), bound.lower), bound.upper)
+    # The mean of logarithms is not that of lengths: by a quarter, for people a factor of two apart.
+    error = math.hypot(noisy.noise, 0.25)
+    return Lengths.around(log, error=error, cone=_cone(run)), error
+
+
+def _cone(run: UserReleases) -> bool:
+    """Whether lifts have to be those that cost nothing when somebody comes or stays away."""
+    return run.relation is not Relation.REPLACE or run.sample is not None
+
+
+def _released(
+    run: UserReleases, vectors: _Lifted, radius: float, *, size: int, square: float
+) -> ReleasedMean:
+    """Release the mean of vectors that are clipped to a radius, and their mean lift."""
+    bounded = BoundedVectors(vectors, LiftedBall(radius, centre=np.zeros(size), cone=_cone(run)))
+    if run.sample is not None:
+        return sampled_mean(run, bounded)
+    return bounded_mean(
+        run.data,
+        bounded,
+        multiplier=run.account.multiplier(square),
+        account=run.account,
+        n_users=run.n_users,
+    )
+
+
+def _clipped(
+    run: UserReleases,
+    vectors: _Lifted,
+    lengths: Lengths,
+    *,
+    size: int,
+    square: float,
+    whole: float,
+    least: float = 0.0,
+) -> tuple[ReleasedMean, float, float, Lengths]:
+    """Release a clipped mean; return it, its radius, what clipping left, and what is believed now.
+
+    It pays ``square`` of what all steps together pay, ``whole``. No radius is below ``least``.
+    """
+    noise = (
+        2.0
+        * math.sqrt(size / whole)
+        / signal_of(n_users=run.n_users, mu=1.0, relation=run.relation)
+    )
+    radius = max(least, lengths.radius(noise, size))
+    noisy = _released(run, vectors, radius, size=size, square=square)
+    height, error = float(noisy.value[-1]) / radius, noisy.noise / radius
+    lengths, kept = lengths.after(height, radius=radius, noise=error, drift=_DRIFT)
+    return ReleasedMean(noisy.value[:-1], noisy.noise), radius, kept, lengths
+
+
+def train_constant(run: UserReleases, *, reach: float, share: float) -> tuple[Posterior, Lengths]:
+    """Release about the mean over users of their mean targets, for ``share`` of the account.
+
+    Targets are usually within ``reach``. Returned is also how far users miss the constant.
+
+    Examples
+    --------
+    >>> from quorate.core.account.account import Account
+    >>> from quorate.core.people import People
+    >>> rng = np.random.default_rng(0)
+    >>> people = UserData(np.zeros((4000, 1)), rng.normal(0.4, 0.1, 4000), offsets=np.arange(4001))
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
+    >>> found, _ = train_constant(run, reach=1.0, share=0.1)
+    >>> bool(abs(found.mean[0] - 0.4) < 0.1), bool(found.variance[0] < 0.01)
+    (True, True)
+    """
+    loss, one = SquaredLoss(), np.ones(1)
+    # All users are asked, also where steps see samples: of those no more are planned than steps.
+    run = replace(run, sample=None)
+    belief = Posterior(
+        start=np.zeros(1),
+        variance_before=np.full(1, reach**2),
+        widest=reach,
+        unsure=0.5 * one,
+        pull=0.0 * one,
+    )
+    lengths = Lengths.around(math.log(reach / 2.0), error=2.0, cone=_cone(run))
+    square = share * float(run.account.square) / _ROUNDS
+    for _ in range(_ROUNDS):
+        theta = np.append(np.zeros(run.data.n_features), belief.mean)
+        vectors = _Lifted(gradients_at(loss, theta), (theta.size - 1,))
+        noisy, _, kept, lengths = _clipped(
+            run, vectors, lengths, size=1, square=square, whole=_ROUNDS * square
+        )
+        curvature = kept * one
+        belief = belief.after(Observed(belief.mean, noisy.value, noisy.noise * one, curvature))
+    return belief, lengths
+
+
+def train(
+    run: UserReleases,
+    loss: WhitenedLoss,
+    start: Start,
+    *,
+    penalty: float = 0.0,
+    steps: int | None = None,
+    progress: bool | None = None,
+) -> Trained:
+    """Train in released coordinates with all that is left of the account.
+
+    ``run`` holds the users as ``loss`` sees them, ``penalty`` is the strength of penalty / 2 x
+    squared coefficients of the features.
+
+    Examples
+    --------
+    >>> from quorate.core.account.account import Account
+    >>> from quorate.core.people import People
+    >>> from quorate.models.coordinates.geometry import Geometry
+    >>> from quorate.models.regression_losses import SquaredLoss
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+    >>> people = UserData(X, X @ [1.0, -1.0], offsets=np.arange(0, 20_001, 5))
+    >>> account = Account.open(epsilon=2.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
+    >>> loss = WhitenedLoss(SquaredLoss(), Geometry(np.zeros(2), np.eye(2)))
+    >>> start = Start(theta=np.zeros(3), constant=np.zeros(1), variance=1.0, slope=1.0)
+    >>> trained = train(run, loss, start)
+    >>> bool(np.abs(trained.theta - [1.0, -1.0, 0.0]).max() < 0.05)
+    True
+    """
+    frame, theta = _Frame.of(loss, start), start.theta
+    longest = start.slope * math.sqrt(theta.size) * (2.0 if start.labels else _LENGTHS / 32.0)
+    lengths, error = _release_lengths(run, gradients_at(loss, theta), longest=longest)
+    # Where a label is predicted too rarely most gradients are short, and a clip that followed them
+    # would hide the few that say so.
+    least = 0.5 * math.exp(lengths.typical - 2.0 * error) if start.labels else 0.0
+    widest = _LARGEST_SCORE / math.sqrt(max(1, loss.geometry.centre.size))
+    if not start.labels:
+        widest = _LARGEST_SCORE / 2.0 * math.exp(lengths.typical)
+    belief = frame.belief(start, loss.geometry, widest=widest, penalty=penalty)
+    last = 0.0
+    if loss.inner.intercept:
+        rarest = 0.5 if start.shares is None else float(start.shares.min())
+        last = constant_share(run, most=_LAST_SHARE, rarest=rarest)
+    whole = float(run.account.square_left) - last * float(run.account.square)
+    growth = _GROWTH ** np.arange(STEPS if steps is None else steps)
+    shares = growth / growth.sum()
+    trace: list[TraceStep] = []
+    for step in follow(range(shares.size), label="private descent", show=progress):
+        theta = frame.outward(belief.mean)
+        noisy, radius, kept, lengths = _clipped(
+            run,
+            _Lifted(gradients_at(loss, theta)),
+            lengths,
+            size=theta.size,
+            square=whole * float(shares[step]),
+            whole=whole,
+            least=least,
+        )
+        belief = belief.after(frame.observed(theta, noisy, kept))
+        trace.append(
+            TraceStep(
+                step=step,
+                radius=radius,
+                gradient_norm=float(np.linalg.norm(noisy.value)),
+                noise=noisy.noise,
+                penalty=penalty,
+            )
+        )
+    theta, variance = frame.outward(belief.mean), belief.variance
+    if loss.inner.intercept:
+        # All users are asked, also where steps saw samples.
+        every = replace(run, sample=None)
+        size, left = loss.inner.outputs, float(run.account.square_left)
+        places = tuple(np.flatnonzero(frame.is_offset).tolist())
+        if start.labels:
+            taken = start.taken(trace[-1].radius)
+            asked = frame.asked_at(theta, variance, start, taken=taken)
+            vectors = _Lifted(gradients_at(loss, asked.theta), places)
+            noisy = _released(every, vectors, start.slope, size=size, square=left)
+            noisy = ReleasedMean(noisy.value[:-1], noisy.noise)
+            theta, variance = frame.corrected(theta, variance, noisy, asked, taken=taken)
+        else:
+            vectors = _Lifted(gradients_at(loss, theta), places)
+            own = Lengths.around(
+                lengths.typical - 0.5 * math.log(theta.size), error=1.0, cone=_cone(every)
+            )
+            noisy, _, kept, _ = _clipped(every, vectors, own, size=size, square=left, whole=left)
+            belief = belief.after(frame.observed(theta, noisy, kept))
+            theta, variance = frame.outward(belief.mean), belief.variance
+    seen = bool(np.any(loss.geometry.unsure < 1.0))
+    return Trained(
+        theta=theta, covariance=frame.covariance(variance) if seen else None, trace=tuple(trace)
+    )
+
+
+class _Asked(NamedTuple):
+    """Parameters at which labels are asked about, the way to stretched intercepts, its variance."""
+
+    theta: Vector
+    way: Vector
+    spread: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Frame:
+    """The coordinates of the posterior, in which the curvature of the loss is about diagonal.
+
+    Outputs are turned to the axes of their curvature at the start, features to those of the
+    geometry, in which its errors are known.
+    """
+
+    inner: LinearLoss
+    outputs: Vector
+    axes: Vector | None
+    is_offset: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, loss: WhitenedLoss, start: Start) -> _Frame:
+        inner, geometry = loss.inner, loss.geometry
+        outputs = np.linalg.eigh(inner.expected_curvature(start.theta))[1]
+        offsets = np.asarray(inner.unpenalized(geometry.centre.size))
+        return cls(inner=inner, outputs=outputs, axes=geometry.axes, is_offset=offsets)
+
+    def _turned(self, rows: Vector, axes: Vector | None) -> Vector:
+        if axes is None:
+            return rows
+        size = len(axes)
+        return np.concatenate([rows[:, :size] @ axes, rows[:, size:]], axis=1)
+
+    def inward(self, theta: Vector) -> Vector:
+        """Return parameters, or gradients, in these coordinates."""
+        rows = self.outputs.T @ theta.reshape(len(self.outputs), -1)
+        return self._turned(rows, self.axes).ravel()
+
+    def outward(self, theta: Vector) -> Vector:
+        """Undo :meth:`inward`."""
+        rows = self._turned(
+            theta.reshape(len(self.outputs), -1), None if self.axes is None else self.axes.T
+        )
+        return np.asarray(self.outputs @ rows).ravel()
+
+    def covariance(self, variance: Vector) -> Vector | None:
+        """Return the covariance of parameters, unless they are very many."""
+        if variance.size > MOST_PARAMETERS:
+            return None
+        turn = np.array([self.outward(each) for each in np.eye(variance.size)]).T
+        return np.asarray((turn * variance) @ turn.T)
+
+    def curvature(self, theta: Vector) -> Vector:
+        """Return the expected curvature at parameters as the loss sees them."""
+        seen = self.outputs.T @ self.inner.expected_curvature(theta) @ self.outputs
+        each = np.maximum(np.diagonal(seen), _FLATTEST * self.inner.curvature)
+        return np.repeat(each, theta.size // each.size)
+
+    def belief(
+        self, start: Start, geometry: Geometry, *, widest: float, penalty: float
+    ) -> Posterior:
+        """Return what is known before the first gradient."""
+        # Clipping takes most from a rare label: its log-odds fall, and are set right later.
+        variance = start.variance + (_LARGEST_SCORE / 3.0) ** 2 * start.labels
+        unsure = np.full(start.theta.size, _UNSURE)
+        pull = np.zeros(start.theta.size)
+        features = ~self.is_offset
+        unsure[features] = np.tile(np.hypot(_UNSURE, geometry.unsure), len(self.outputs))
+        pull[features] = np.tile(penalty * geometry.stretched**2, len(self.outputs))
+        return Posterior(
+            start=self.inward(start.theta),
+            variance_before=np.where(self.is_offset, variance, np.inf),
+            widest=widest,
+            unsure=unsure,
+            pull=pull,
+        )
+
+    def observed(self, theta: Vector, noisy: ReleasedMean, kept: float) -> Observed:
+        """Return a released gradient, or one by the intercepts alone, in these coordinates."""
+        gradient, noise = noisy.value, np.full(theta.size, noisy.noise)
+        if gradient.size < theta.size:
+            gradient = np.zeros(theta.size)
+            gradient[self.is_offset] = noisy.value
+            noise = np.where(self.is_offset, noise, _NOTHING * noisy.noise)
+        curvature = kept * self.curvature(theta)
+        return Observed(self.inward(theta), self.inward(gradient), noise, curvature)
+
+    def asked_at(self, theta: Vector, variance: Vector, start: Start, *, taken: float) -> _Asked:
+        """Return where the labels are asked about once more, from what is known before.
+
+        Known are the intercepts without coefficients, which scores stretch (MacKay 1992), and those
+        of the steps, which clipping may have ``taken`` off their place.
+        """
+        rows = theta.reshape(len(self.outputs), -1)
+        stretch = 1.0 + math.pi / 8.0 * np.sum(rows[:, :-1] ** 2, axis=1)
+        stretched = start.constant * np.sqrt(stretch)
+        # That is so for normal scores of two classes: as unsure as it is large.
+        doubt = float(np.mean((stretched - start.constant) ** 2))
+        spread = start.variance * float(stretch.mean()) + doubt
+        own = variance[self.is_offset] + taken**2
+        way = self.outputs.T @ (rows[:, -1] - stretched)
+        offsets = stretched + self.outputs @ (spread / (spread + own) * way)
+        return _Asked(
+            self.inner.with_offsets(theta, offsets), self.outputs.T @ (stretched - offsets), spread
+        )
+
+    def corrected(
+        self,
+        theta: Vector,
+        variance: Vector,
+        noisy: ReleasedMean,
+        asked: _Asked,
+        *,
+        taken: float,
+    ) -> tuple[Vector, Vector]:
+        """Return parameters whose intercepts agree with the labels, and their variances.
+
+        How far predictions miss the labels and the intercepts without coefficients are weighed
+        against the intercepts of the steps.
+        """
+        rows = theta.reshape(len(self.outputs), -1).copy()
+        steep = self.curvature(asked.theta)[self.is_offset]
+        weights, known = (steep / noisy.noise) ** 2, 1.0 / asked.spread
+        missed = np.clip(self.outputs.T @ noisy.value / steep, -1.0, 1.0)
+        error = 1.0 / (weights + known)
+        agreed = error * (known * asked.way - weights * missed)
+        there = asked.theta.reshape(rows.shape)[:, -1]
+        off = self.outputs.T @ (rows[:, -1] - there) - agreed
+        # A shift of all scores of several classes moves nothing.
+        seen = steep > 2.0 * _FLATTEST * self.inner.curvature
+        off, error = np.where(seen, off, 0.0), np.where(seen, error, 0.0)
+        own = variance[self.is_offset]
+        # The bias of clipping: what the difference shows of it, as far as there can be any.
+        shown = max(0.0, float(off @ off) - float((error + own) @ seen))
+        taken = min(taken**2, shown)
+        part = (own + taken) / np.maximum(own + taken + error, 1e-300)
+        rows[:, -1] -= self.outputs @ (part * off)
+        variance = variance.copy()
+        variance[self.is_offset] = (1.0 - part) ** 2 * (own + taken) + part**2 * error
+        return rows.ravel(), variance

@@ -1,0 +1,28 @@
+"""Who answers statistical queries.
+
+``known`` the distribution itself, exactly or as badly as the tolerance allows · ``empirical`` a
+sample, without privacy · ``central`` a curator who adds noise, one budget for all queries ·
+``local`` users who add the noise themselves, a block of them per query.
+"""
+
+from __future__ import annotations
+
+from quorate.papers.queries.oracles.central import CentralOracle
+from quorate.papers.queries.oracles.empirical import EmpiricalOracle
+from quorate.papers.queries.oracles.known import (
+    ExactOracle,
+    MovedOracle,
+    RandomlyMovedOracle,
+    against_all_signs,
+)
+from quorate.papers.queries.oracles.local import LocalQueryOracle
+
+__all__ = [
+    "CentralOracle",
+    "EmpiricalOracle",
+    "ExactOracle",
+    "LocalQueryOracle",
+    "MovedOracle",
+    "RandomlyMovedOracle",
+    "against_all_signs",
+]

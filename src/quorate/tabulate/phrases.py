@@ -1,0 +1,381 @@
+"""Which texts, words or phrases many people use, without a list of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from quorate import _validate
+from quorate._validate import described, exact, is_frame
+from quorate.core.account.account import Account
+from quorate.core.guarantees import Guarantee, Relation
+from quorate.core.people import People
+from quorate.core.public_randomness import RandomState
+from quorate.core.questions.held_keys import held_keys
+from quorate.core.users.data import UserData
+from quorate.core.users.grouping import mix
+from quorate.data.by_group.conditions import as_conditions
+from quorate.data.by_group.keys import LabelNumbers
+from quorate.data.by_group.reading import Reading, Records, names_of, schema_of
+from quorate.data.labels import Label
+from quorate.data.phrases import PIECES, PrivateTexts
+from quorate.estimators import Route
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.ledger.ledger import Ledger
+from quorate.mechanisms.choices.set_union import LARGEST, RAREST, SetUnion
+from quorate.mechanisms.stated_error import StatedError
+from quorate.tabulate.base import UserStatistic
+from quorate.tabulate.released import CONFIDENCE
+
+__all__ = ["PhrasesError", "PopularPhrases", "as_lengths", "needed", "plan_unions"]
+
+LONGEST = 64
+# Noise a hair above the plan: what an event rounds up stays within the budget.
+_ABOVE = 1 + 2.0**-40
+
+_COVERS = (
+    "Which phrases are found: one that fewer people use may be missing; one that is there is used "
+    "by somebody."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhrasesError(StatedError):
+    """How many people have to use a phrase for it to be found; public before the fit.
+
+    Attributes
+    ----------
+    people : tuple of pairs
+        How many different phrases each of these people uses (of any one length), and how many such
+        people are enough.
+    confidence : float
+
+    Examples
+    --------
+    >>> print(PhrasesError(people=((1, 30), (100, 290))))
+    found with 95% confidence: what 30 people use who use nothing else, or 290 who use 100 phrases
+    """
+
+    people: tuple[tuple[int, int], ...]
+    confidence: float = CONFIDENCE
+    covers: str = _COVERS
+
+    @property
+    def coordinates(self) -> tuple[float, ...]:
+        """Empty: no number is released."""
+        return ()
+
+    @property
+    def bound(self) -> float:
+        """How many people suffice if each of them uses as many phrases as count."""
+        return float(self.people[-1][1])
+
+    @property
+    def worst(self) -> float:
+        """Infinite: somebody who uses more phrases than count may not count for this one."""
+        return math.inf
+
+    def __str__(self) -> str:
+        (_, alone), (most, among) = self.people[0], self.people[-1]
+        many = f", or {among} who use {most} phrases" if most > 1 else ""
+        return (
+            f"found with {self.confidence:.0%} confidence: what {alone} people use who use nothing "
+            f"else{many}"
+        )
+
+
+class PopularPhrases(UserStatistic):
+    r"""The texts, words or phrases that many people use, hiding all that any one person says.
+
+    Nobody lists them beforehand: a phrase appears only if enough people use it. A person may use
+    many; how often they do so makes no difference. Longer phrases are looked for among those that
+    begin and end with shorter ones that were found.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP
+    neighbours : ``relation``: add or remove all records of one user, or replace all records of one
+        user
+    trust : central
+    public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
+        number of users; released: ``phrases_``, ``error_``, ``algorithm_``
+    numerics : exact
+    proof : For each length a :class:`~quorate.mechanisms.choices.set_union.SetUnion` with its share
+        of the budget, over phrases that follow from the person's texts and from what was released
+        before (``docs/proofs/set_union.md``).
+
+    Utility
+    -------
+    With probability 95 % a phrase is found if as many people use it as ``error_`` says. In three
+    rounds people divide their weight among their phrases that are neither found nor hopeless yet.
+
+    Complexity
+    ----------
+    Time :math:`O(N \log N)` for N words in all texts, for each length.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float, default=1e-6
+        Positive. Half of it pays for phrases that a single person uses.
+    column : str, optional
+        The column of texts, if the table has others besides that of the ids.
+    of : {"texts", "words", "characters"}, default="texts"
+        What a phrase is made of: a whole text (or whole number), words between white space, or
+        characters. Texts are taken as they are: write them in small letters and without punctuation
+        beforehand if that should make no difference.
+    lengths : int or sequence of int, default=1
+        How many words or characters a phrase has: a number n for all of 1, ..., n, or several
+        numbers that increase, such as ``(2, 4, 8)``. They share the budget evenly.
+    start : bool, default=False
+        Only look for phrases with which a text begins: popular prefixes.
+    most : int, default=300
+        How many different phrases of a person count in a round.
+    where : dict, optional
+        What a record must hold, by column; see :mod:`quorate.data.by_group.conditions`.
+    relation : Relation, default=Relation.ADD_REMOVE
+        As in other tools for tables: one person may join or leave.
+    ledger, data_name, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    phrases_ : tuple
+        By length, then in their order.
+    error_ : PhrasesError
+    algorithm_ : Route
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Swanberg, Desfontaines, Haney. DP-SIPS: A simpler, more scalable mechanism for
+       differentially private partition selection. PoPETs 2023, arXiv:2301.01998.
+    .. [2] Kim, Gopi, Kulkarni, Yekhanin. Differentially private n-gram extraction. NeurIPS 2021,
+       arXiv:2108.02831.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rng = np.random.default_rng(0)
+    >>> ends = rng.choice(["a cat", "a dog", "Tibbles the Third"], 2000, p=[0.6, 0.399, 0.001])
+    >>> texts = [f"I saw {end}" for end in ends]
+    >>> said = pa.table({"who": np.arange(2000), "text": texts})
+    >>> found = PopularPhrases(of="words", lengths=2).fit(said, users="who")
+    >>> found.phrases_
+    ('I', 'a', 'cat', 'dog', 'saw', 'I saw', 'a cat', 'a dog', 'saw a')
+    >>> found.guarantee_.epsilon
+    1.0
+    """
+
+    phrases_: tuple[Label, ...]
+    error_: PhrasesError
+    guarantee_: Guarantee
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        column: str | None = None,
+        of: str = "texts",
+        lengths: int | Sequence[int] = 1,
+        start: bool = False,
+        most: int = 300,
+        where: Mapping[str, Any] | None = None,
+        relation: Relation = Relation.ADD_REMOVE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.column = column
+        self.of = of
+        self.lengths = lengths
+        self.start = start
+        self.most = most
+        self.where = where
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PopularPhrases:
+        """Find the phrases of ``X``: one text per record, with ``users``, or a crowd.
+
+        Parameters
+        ----------
+        X : frame with named columns, or crowd of whole numbers
+        y : ignored
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column that says so.
+        """
+        lengths = self._checked()
+        self._check_use(X, None, users, target=False)  # first, which names a missing column of ids
+        reading = Reading(
+            by=(self._column_of(X, users),), keys=None, where=as_conditions(self.where)
+        )
+        reading.check(schema_of(X))
+        if self.of != "texts" and not is_frame(X):
+            raise SchemaError("Expected a table with a column of texts, got numbers.")
+        reserve = exact(self.delta) / 2
+        account = self._charge(X, None, users, reserve=reserve)
+        unions = plan_unions(account, lengths, most=int(self.most), failure=reserve)
+        found = self._found(self._read(X, users, reading), lengths, unions, account)
+        self.guarantee_ = self._promise(account)
+        self.phrases_ = found
+        self.error_ = expected_error(unions)
+        self.algorithm_ = Route(name="rounds", reason="people leave what is found or hopeless.")
+        return self
+
+    def _checked(self) -> tuple[int, ...]:
+        """Refuse what parameters show to be wrong, before the charge."""
+        _validate.useful_epsilon(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
+        if self.delta == 0:
+            raise ParameterError(
+                "Expected delta > 0, such as 1e-6: without a chance of failure phrases that nobody "
+                "uses must be possible."
+            )
+        _validate.one_of(PIECES, of=self.of)
+        _validate.boolean(start=self.start)
+        _validate.positive_integer(most=self.most)
+        if self.most > LARGEST:
+            raise ParameterError(f"Expected at most {LARGEST} phrases a person, got {self.most}.")
+        lengths = as_lengths(self.lengths, self.of)
+        if exact(self.delta) / (2 * len(lengths)) < exact(RAREST):
+            raise ParameterError(
+                f"Expected delta of an ordinary size, such as 1e-6, got {self.delta!r}."
+            )
+        return lengths
+
+    def _column_of(self, X: Any, users: Any) -> str:
+        """Return the column of texts: the one that is named, or the only one."""
+        if self.column is not None:
+            if not isinstance(self.column, str):
+                raise ParameterError(f"Expected column to be a name, got {described(self.column)}.")
+            return self.column
+        known = names_of(schema_of(X))
+        names = [name for name in known if not (isinstance(users, str) and name == users)]
+        if len(names) != 1:
+            raise ParameterError(
+                f"Expected column=, which of the columns {sorted(names)} holds the texts."
+            )
+        return names[0]
+
+    def _found(
+        self,
+        records: Records,
+        lengths: tuple[int, ...],
+        unions: tuple[SetUnion, ...],
+        account: Account,
+    ) -> tuple[Label, ...]:
+        people = People(records.crowd, self.relation, among=account)
+        [labels], [column] = records.labels, records.by
+        if isinstance(labels, LabelNumbers):
+            numbers = _Numbers(column, records.conditions)
+            held = held_keys(people, numbers, random_state=self.random_state)
+            return unions[0].release(held, account=account)
+        texts = PrivateTexts.cut(labels, self.of)
+        every: list[Label] = []
+        last: tuple[Label, ...] = ()
+        for place, (length, union) in enumerate(zip(lengths, unions, strict=True)):
+            part = lengths[place - 1] if place else 0
+            phrases = texts.phrases(length, within=last, part=part, start=bool(self.start))
+            held = held_keys(people, phrases, random_state=self.random_state)
+            last = union.release(held, account=account)
+            every.extend(last)
+        return tuple(every)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Whole numbers in a column of a crowd, where they fulfil the conditions; all else is none.
+
+    >>> people = UserData.from_arrays([[3.0], [2.5]], users=["ann", "bob"])
+    >>> [found.tolist() for found in _Numbers(0)(people)]
+    [[0], [3]]
+    """
+
+    column: int
+    conditions: tuple[Callable[[Any], Any], ...] = ()
+
+    def __call__(self, part: UserData) -> tuple[Any, Any]:
+        values = part.X[:, self.column]
+        whole = (np.abs(values) < 2.0**53) & (np.floor(values) == values)
+        for holds in self.conditions:
+            whole &= holds(part.X)
+        return part.user_index()[whole].astype(np.int64), values[whole].astype(np.int64)
+
+    def words(self, numbers: Any) -> Any:
+        """Return a word for each number."""
+        return mix(numbers.astype(np.int64).view(np.uint64))
+
+    def name(self, number: int) -> int:
+        """Return the number."""
+        return number
+
+
+def as_lengths(lengths: Any, of: str) -> tuple[int, ...]:
+    """Return the lengths of phrases, from the shortest on; refuse what is none.
+
+    >>> as_lengths(3, "words"), as_lengths((2, 4), "characters")
+    ((1, 2, 3), (2, 4))
+    """
+    whole = isinstance(lengths, int | np.integer) and not isinstance(lengths, bool)
+    found = list(range(1, int(lengths) + 1)) if whole and 0 < lengths <= LONGEST else lengths
+    right = isinstance(found, list | tuple) and 0 < len(found) <= LONGEST
+    if right:
+        numbers = [isinstance(n, int | np.integer) and not isinstance(n, bool) for n in found]
+        right = all(numbers) and found[0] >= 1 and found[-1] <= LONGEST
+        right = right and all(a < b for a, b in pairwise(found))
+    if not right:
+        raise ParameterError(
+            f"Expected lengths of phrases, from 1 to {LONGEST} and increasing, such as 2 or "
+            f"(2, 4, 8), got lengths={described(lengths)}."
+        )
+    if of == "texts" and list(found) != [1]:
+        raise ParameterError("Whole texts have no lengths: leave lengths out, or pass of='words'.")
+    return tuple(int(n) for n in found)
+
+
+def plan_unions(
+    account: Account, lengths: Sequence[int], *, most: int, failure: Fraction
+) -> tuple[SetUnion, ...]:
+    """Return what is released for each length, each with its share of an account.
+
+    >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=5e-7)
+    >>> [union] = plan_unions(account, [1], most=10, failure=Fraction(1, 2 * 10**6))
+    >>> union.people_needed(0.05)
+    61
+    """
+    each = account.multiplier(account.square_left, count=len(lengths))
+    union = SetUnion(
+        noise_multiplier=each * _ABOVE,
+        failure=failure / len(lengths),
+        most=most,
+        relation=account.relation,
+    )
+    return (union,) * len(lengths)
+
+
+def needed(unions: Sequence[SetUnion], size: int, *, beta: float) -> int:
+    """Return how many people are enough for a phrase of the last length, and all that it takes.
+
+    It takes two phrases of the length before, four of the one before that, and so on.
+    """
+    return unions[-1].people_needed(beta / (2 ** len(unions) - 1), size)
+
+
+def expected_error(unions: Sequence[SetUnion]) -> PhrasesError:
+    """Return what is known before the fit."""
+    most = unions[-1].most
+    sizes = [*(size for size in (1, 10, 100, 1000) if size < most), most]
+    enough = ((size, needed(unions, size, beta=1 - CONFIDENCE)) for size in sizes)
+    return PhrasesError(people=tuple(enough))

@@ -1,0 +1,154 @@
+r"""Quantiles of all groups at once: a binary search for each, all comparisons in one noisy vector.
+
+Each person has a median of their own in each group they are in. A look compares it with the
+threshold of the group: for the quantile at q a person votes q if it lies above, q - 1 if below, and
+the middle of both if it is equal. The sum over people is positive as long as fewer than a share q
+of them lie below, and nobody has to know how many people a group has. At the median votes are plus
+and minus one half; at others the longer vote is up to twice as long, and so is the noise. A
+person's votes over the groups are one vector, pulled in to a length as everywhere in a table, so
+being in many groups costs no more.
+
+Every look is at a threshold that was released, and its noisy sum stays: where it is far from zero,
+the quantile is surely on one side. So the search gives an interval as well as a point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate._validate import float_down
+from quorate.core.account.account import Account
+from quorate.core.bounds.blocks import Blocks
+from quorate.core.bounds.lengths import Lengths
+from quorate.core.people import People
+from quorate.core.users.data import UserData
+from quorate.data.by_group.person_cells import ValueColumn, cells_of
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import GaussianSum, fitting_grid
+from quorate.tabulate.released import CONFIDENCE, Estimates, tail_factor
+
+__all__ = ["LOOKS", "group_quantiles"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LOOKS = 12
+"""How often a range is halved: to a 4096th."""
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """Everybody's votes at the thresholds of all groups, pulled in to a length of presence."""
+
+    place: int
+    thresholds: tuple[float, ...]
+    bound: Lengths
+    fraction: float = 0.5
+
+    def __call__(self, part: UserData) -> tuple[Integers, Integers, list[Floats]]:
+        cells = cells_of(part)
+        side = np.sign(cells.X[:, self.place] - np.array(self.thresholds)[cells.groups])
+        votes, longest = side / 2 + (self.fraction - 0.5), _longest(self.fraction)
+        # Who agrees with a threshold still has the length of somebody who is there.
+        present = np.bincount(cells.owners, minlength=cells.n_users)
+        lengths = np.sqrt(present) if self.bound.norm == 2 else present
+        own = np.maximum(lengths[cells.owners] * longest, longest)
+        return cells.owners, cells.groups, [votes * np.minimum(1.0, self.bound.radius / own)]
+
+
+def _longest(fraction: float) -> float:
+    """Return the length of the longer vote."""
+    return max(fraction, 1.0 - fraction)
+
+
+def group_quantiles(
+    people: People,
+    column: ValueColumn,
+    place: int,
+    *,
+    fraction: float = 0.5,
+    groups: int,
+    length: float,
+    norm: int,
+    account: Account,
+) -> Estimates:
+    """Release a quantile over people of their own medians, in every group.
+
+    Parameters
+    ----------
+    people : People
+        With cells for records.
+    column : ValueColumn
+        Whose range is searched.
+    place : int
+        Where the own medians stand in a cell.
+    fraction : float, default=0.5
+        Which quantile, between 0 and 1.
+    groups : int
+    length : float
+        Of a person's presence over the groups, public or released.
+    norm : {1, 2}
+    account : Account
+        All that is left of it is spent.
+
+    Examples
+    --------
+    >>> from quorate.core.guarantees import Relation
+    >>> waits = np.column_stack([np.zeros(2001), np.ones(2001), np.linspace(0, 10, 2001)])
+    >>> found = group_quantiles(
+    ...     People(UserData(waits, offsets=range(2002)), Relation.REPLACE),
+    ...     ValueColumn(column=1, lower=0.0, upper=100.0),
+    ...     2,
+    ...     groups=1,
+    ...     length=1.0,
+    ...     norm=2,
+    ...     account=Account.open(epsilon=5.0, delta=1e-6),
+    ... )
+    >>> bool(abs(found.values[0] - 5.0) < 0.5), bool(found.bounds[0] < 1.0)
+    (True, True)
+    """
+    own = Lengths(length * _longest(fraction), groups, norm=norm, signed=True)
+    bound, relation, size = Blocks((own,)), account.relation, people.size_bound
+    mechanism: GaussianSum | LaplaceSum
+    if norm == 2:
+        multiplier = account.multiplier(account.square_left, count=LOOKS)
+        noise = multiplier * bound.l2_diameter
+        grid = fitting_grid(bound, n_users=size, relation=relation, noise=noise)
+        mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
+    else:
+        epsilon = float_down(Fraction(account.left) / LOOKS)
+        noise = bound.l1_diameter / epsilon
+        grid = fitting_grid(bound, n_users=size, relation=relation, noise=noise)
+        mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=relation)
+    low, high = np.full(groups, column.lower), np.full(groups, column.upper)
+    thresholds, sums = [], []
+    for _ in range(LOOKS):
+        middle = low / 2 + high / 2
+        totals = people.cell_totals(_Votes(place, tuple(middle.tolist()), own, fraction), grid)
+        found = mechanism.release(totals, count=0.0, account=account)
+        low, high = np.where(found > 0, middle, low), np.where(found > 0, high, middle)
+        thresholds.append(middle)
+        sums.append(found)
+    values = low / 2 + high / 2
+    looked, noisy = np.array(thresholds), np.array(sums)
+    kind = "gaussian" if norm == 2 else "laplace"
+    sure = mechanism.standard_error * tail_factor(kind, beta=(1.0 - CONFIDENCE) / LOOKS)
+    # The finest step of the search, and where the noise decided nothing.
+    bounds = _reach(values, looked, noisy, sure, column)
+    errors = _reach(values, looked, noisy, mechanism.standard_error, column)
+    return Estimates(values=values, errors=errors, bounds=bounds)
+
+
+def _reach(
+    values: Floats, looked: Floats, noisy: Floats, margin: float, column: ValueColumn
+) -> Floats:
+    """Return how far the quantile can be if no look erred by more than ``margin``."""
+    lower = np.where(noisy > margin, looked, column.lower).max(axis=0)
+    upper = np.where(noisy < -margin, looked, column.upper).min(axis=0)
+    reach = np.maximum(values - lower, upper - values)
+    return np.asarray(np.maximum(reach, (column.upper - column.lower) / math.ldexp(1.0, LOOKS)))

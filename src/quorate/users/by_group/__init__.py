@@ -1,9 +1,0 @@
-"""From the records of a frame or a crowd to what each person holds in each group, fast.
-
-``reading`` records under the numbers of their groups · ``frames`` those of a frame whose groups are
-known · ``short_texts`` labels in a column of texts · ``cells`` exact integers per person and group
-· ``filling`` all cells in one pass · ``turns``, ``pages`` work beside other work, in memory that is
-used again.
-"""
-
-from __future__ import annotations
