@@ -1,7 +1,7 @@
 """Quorate: learning with user-level differential privacy.
 
-The names most people need; everything else is in its subpackage. Heavy imports wait until a name is
-asked for, so ``import quorate`` is fast.
+The names most people need are imported here; everything else is in its subpackage. A module is
+imported when one of its names is first used, so ``import quorate`` is fast.
 
 >>> import quorate as qr
 >>> qr.Relation.REPLACE.value

@@ -1,12 +1,12 @@
-"""What is taken from a caller: parameters in one wording, and exact numbers.
+"""Checks of parameters, and exact arithmetic for numbers that carry privacy.
 
-A parameter is refused by a function that takes keyword arguments, so that the message can name it.
-Pass parameters, sizes and dtypes there, never records: the message quotes the value. Comparisons
-are written so that NaN fails them.
+The functions that refuse a parameter take keyword arguments, so that the message can name the
+parameter. Pass parameters, sizes and dtypes to them, never records, because the message quotes the
+value. Comparisons are written so that NaN fails them.
 
-A number that carries privacy is taken for exactly the rational number that it is, and leaves
-exact arithmetic again, as a float or as a root, in a named direction: no cost becomes smaller on
-the way.
+A number that carries privacy is converted to exactly the rational number that it is. It becomes a
+float or a root again only with a stated rounding direction, so that no cost becomes smaller on the
+way.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ LARGEST_SIZE, LONGEST_VECTOR = 2.0**256, 2**30
 
 
 def _shown(value: object) -> str:
-    """Return a parameter as text; a whole array may be data in the wrong place."""
+    """Return a parameter as text; an array is not quoted, because it may hold data."""
     if isinstance(value, np.ndarray) or (hasattr(value, "__len__") and not isinstance(value, str)):
         return f"<{type(value).__name__}>"
     return repr(value)
@@ -109,7 +109,7 @@ def finite(**values: Any) -> None:
 
 
 def is_integer(value: object) -> bool:
-    """Tell whether a value is a whole number, and no truth value."""
+    """Return whether a value is a whole number and not a boolean."""
     if type(value) is int:
         return True
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -187,7 +187,7 @@ def boolean(**values: Any) -> None:
 
 
 def public_vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return a copy of a public vector; refuse what is not finite or of an absurd size.
+    """Return a copy of a public vector; refuse values that are not finite and absurd sizes.
 
     >>> public_vector([1, 2], "centre")
     array([1., 2.])
@@ -210,7 +210,7 @@ def integer_dtype(**dtypes: np.dtype[Any]) -> None:
 
 
 def exact(value: SupportsFloat) -> Fraction:
-    """Return the rational number that a finite ``value`` is.
+    """Return a finite ``value`` as an exact fraction.
 
     >>> exact(0.5)
     Fraction(1, 2)
@@ -225,7 +225,7 @@ def exact(value: SupportsFloat) -> Fraction:
 
 
 def exact_ratio(value: SupportsFloat) -> tuple[int, int]:
-    """Return numerator and denominator of :func:`exact`; of a float without making a fraction.
+    """Return the numerator and the denominator of :func:`exact`, without a Fraction.
 
     >>> exact_ratio(0.75)
     (3, 4)
@@ -341,7 +341,9 @@ def is_frame(value: Any) -> bool:
 
 
 def is_of_caller(thing: object) -> bool:
-    """Whether an object's class was defined outside this package, so its code is not reviewed here.
+    """Return whether an object's class is defined outside this package.
+
+    Its code is then not reviewed.
 
     >>> is_of_caller(object()), is_of_caller(ParameterError())
     (True, False)
@@ -408,7 +410,7 @@ def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
 def described(value: Any) -> str:
     """Return a description of a parameter for messages, which quotes no data passed by mistake.
 
-    Neither entries nor lengths: how many records there are is private.
+    Neither entries nor lengths are quoted, because the number of records is private.
 
     >>> described((0, 9)), described([[1.5], [2.5]]), described(np.zeros((3, 2)))
     ('(0, 9)', 'a list', 'a ndarray of 2 axes')

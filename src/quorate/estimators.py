@@ -1,6 +1,6 @@
-"""The base of all estimators: a fit charges, then reads, then states its guarantee.
+"""The base of all estimators: charge the budget, read the data, state the guarantee.
 
-scikit-learn's contract, with the parts that leak replaced:
+The scikit-learn estimator API, with the parts that leak replaced:
 
 * ``fit(X, y, *, users)`` or ``fit(crowd)``, such as a UserData; ``users=None`` is refused, because
   one row is not one person;
@@ -9,7 +9,7 @@ scikit-learn's contract, with the parts that leak replaced:
 * every draw of noise is taken from one account, which refuses what was not declared;
 * checks look at parameters, shapes and column names, never at a value: NaN and infinities are
   legal inputs and are bounded like every other value;
-* what was done is said in public numbers: the promise, and which algorithm was taken and why.
+* a fitted estimator states its guarantee, which algorithm was used, and why, in public numbers.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ def _other_names(seen: Any, names: Any) -> str:
 
 
 class NotFitted(QuorateError, NotFittedError):  # type: ignore[misc]
-    """A release was asked for that has not been made."""
+    """A fitted attribute was read before ``fit``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """Which algorithm made a release, and why; a function of public and released numbers.
+    """The algorithm that made a release, and the reason; a function of public and released numbers.
 
     Attributes
     ----------
     name : str
-        The value of ``algorithm=`` that selects it.
+        The value of ``algorithm=`` that selects this algorithm.
     reason : str
     spread : float or None
         Private estimate of how far one user lies from the centre, if there is one.
@@ -135,7 +135,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         self.mean_ = mean                         # nothing is set that was not promised
 
     Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``,
-    ``random_state``. Parameters that a subclass lacks have their defaults.
+    ``random_state``. A parameter that a subclass does not have keeps its default.
     """
 
     # Lets pipelines and searches pass ``users`` on without being asked to.
@@ -194,12 +194,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _caveat(self) -> str | None:
-        """Why the guarantee is only idealized, or None; it depends on parameters only."""
+        """Why the guarantee is only idealized, or None; depends on parameters only."""
         return None
 
     @property
     def _only_gaussian(self) -> bool:
-        """Whether pure draws, too, are counted as Gaussian ones if delta > 0."""
+        """Whether pure mechanisms are also counted as Gaussian ones if delta > 0."""
         return False
 
     @property
@@ -209,12 +209,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _charged_delta(self) -> float:
-        """The delta that a fit can use; it follows from parameters."""
+        """The delta that a fit can use; depends on parameters only."""
         return self.delta
 
     @property
     def _trust(self) -> Trust:
-        """Whom users have to trust; it follows from parameters."""
+        """Whom users have to trust; depends on parameters only."""
         return Trust.CENTRAL
 
     def _charge(
@@ -227,12 +227,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         reserve: Fraction | float = 0,
         aside: Fraction | float = 0,
     ) -> Account:
-        """Refuse wrong use, then charge the budget; return the account that the fit draws from.
+        """Refuse wrong use, then charge the budget, and return the account of the fit.
 
-        ``X``, ``y`` and ``users`` are asked for what they are (types, shapes, the unit), never for
-        what they hold: a mistake costs nothing, and a crash after this line costs budget.
-        ``reserve`` is the part of ``delta`` for draws with a failure probability of their own,
-        ``aside`` that of epsilon for pure draws beside Gaussian noise.
+        Only types, shapes and the unit of ``X``, ``y`` and ``users`` are checked, never their
+        values. So a mistake in the call costs nothing, and a crash after the charge costs budget.
+        ``reserve`` is the part of ``delta`` for mechanisms with a failure probability of their own.
+        ``aside`` is the part of epsilon for pure mechanisms beside Gaussian noise.
         """
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
@@ -287,13 +287,15 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return account
 
     def _pay_ledger(self, ledger: Ledger, charged: Guarantee, name: str) -> Charge | None:
-        """Charge a fit to the budget of ``name``; None where there is nothing to settle."""
+        """Charge a fit to the budget of ``name``; return None if nothing can be refunded later."""
         return ledger.charge(name, charged, purpose=type(self).__name__)
 
     def _warn_of_repeated_fits(self) -> None:
-        """Say before the charge that a search of scikit-learn pays for every one of its fits.
+        """Warn before the charge if scikit-learn's search or cross-validation calls ``fit``.
 
-        One with a checkpoint is refused: its fits would share it.
+        Each of its fits is paid for.
+
+        A fit with a checkpoint is refused there, because all fits would share the checkpoint.
         """
         frame = inspect.currentframe()
         while frame is not None:
@@ -316,15 +318,16 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             frame = frame.f_back
 
     def draw_from(self, account: SharedAccount) -> Self:
-        """Let the next fit borrow its budget from an account, which shows all that was drawn.
+        """Let the next fit take its budget from ``account``, which records every draw.
 
-        For fits that consist of several releases about the same people under one guarantee.
+        This is for estimators that consist of several fits about the same people under one
+        guarantee.
         """
         self._lender = account
         return self
 
     def _settle(self, account: Account) -> None:
-        """Tell the ledger what was drawn, if the fit is over: it may have been charged more."""
+        """Report what was really drawn to the ledger, which may have been charged more."""
         if self._receipt is None or self._draws_later:
             return
         account.refuse_elsewhere()  # the process that draws says what was drawn
@@ -335,7 +338,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def columns_(self) -> tuple[str, ...]:
-        """The names of the columns of numbers that results speak of, in their order."""
+        """The names of the numeric columns that results refer to, in their order."""
         coding, names = self._coding, getattr(self, "feature_names_in_", None)
         if coding is not None:
             return coding.names
@@ -345,7 +348,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _coding(self) -> Coding | None:
-        """How the columns of the last fit become numbers; None where they are numbers."""
+        """How the columns of the last fit are encoded as numbers; None if they are numbers."""
         coded, names = self._coded_columns(), getattr(self, "feature_names_in_", None)
         return (
             Coding.of([str(name) for name in names], coded) if coded and names is not None else None
@@ -360,7 +363,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return coded_columns(self.categories, dates)
 
     def _as_numbers(self, X: Any) -> Any:
-        """Return ``X`` as a table of numbers that nobody has read; refuse it by its columns."""
+        """Return ``X`` as a table of numbers without reading it; refuse unsuitable column types."""
         coded = self._coded_columns()
         if not coded or isinstance(X, CodedTable):
             return X
@@ -379,7 +382,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return CodedTable(X, coding)
 
     def _public_bounds(self, X: Any) -> Any:
-        """Return ``bounds`` for the columns of numbers of ``X``."""
+        """Return ``bounds`` for the numeric columns of ``X``."""
         coded = self._coded_columns()
         if isinstance(X, Crowd):
             names = X.feature_names
@@ -423,10 +426,10 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if public numbers show that the fit cannot work; most estimators never do."""
+        """Raise if public numbers show that the fit cannot work; most estimators never raise."""
 
     def _forget(self) -> None:
-        """Drop what an earlier fit released, so that no old figure stands beside a new promise."""
+        """Delete what an earlier fit released. No old number may stand beside a new guarantee."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
 
@@ -452,8 +455,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Crowd:
         """Return the records grouped by user; set the public schema attributes.
 
-        ``classes`` are the public labels of ``y``, which becomes the place of its label; ``order``
-        says which of a user's records come first.
+        ``classes`` are the public labels of ``y``, which is replaced by the index of each label;
+        ``order`` says which of a user's records come first.
         """
         data: Crowd
         if isinstance(X, Crowd):
@@ -488,7 +491,10 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         order: Any = None,
     ) -> People:
-        """Return the people that the fit may ask; set schema attributes. See :meth:`_crowd`."""
+        """Return the people that the fit may query; set the public schema attributes.
+
+        See :meth:`_crowd`.
+        """
         if not isinstance(X, People):
             crowd = self._crowd(X, y, users, classes=classes, order=order)
             return People(crowd, self.relation, among=_PAYING.get(self))
@@ -506,7 +512,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``.
 
-        Where some of them are coded, ``X`` may be the table as it is or the columns of numbers.
+        If some columns are encoded, ``X`` may be the original table or the encoded numbers.
         """
         X = as_table(X)
         coding, seen = self._coding, getattr(self, "feature_names_in_", None)
@@ -526,16 +532,16 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return matrix
 
     def _promise(self, spent: Account | Event, *, after: Guarantee | None = None) -> Guarantee:
-        """Return the declared guarantee with what was drawn, or priced, under it.
+        """Return the declared guarantee together with what was drawn or priced.
 
-        An account has already refused whatever the declared budget does not cover; an event is
-        priced here.
+        An account has already refused whatever exceeds the declared budget. An event is priced
+        here.
 
-        A release that goes on from an earlier one carries both: ``after`` is the earlier promise,
-        and the costs add up as if both were about the same users.
+        ``after`` is the guarantee of an earlier release that this one continues. The result then
+        carries both, and their costs add up as if both were about the same users.
 
-        A price above the declared budget means a planning bug: no guarantee is given, because the
-        declared figure would be a lie.
+        A price above the declared budget means a bug in the planning. Then an error is raised,
+        because the declared guarantee would be false.
         """
         declared = self._declared
         if isinstance(spent, Account):

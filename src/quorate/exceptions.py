@@ -1,4 +1,4 @@
-"""Everything Quorate raises on purpose.
+"""All exceptions and warnings of Quorate.
 
 The tree::
 
@@ -32,7 +32,7 @@ The tree::
     └── MissingExtraError              (ImportError)     an optional dependency is not installed
 
 A message says what was expected, what was given and what to do. It may quote parameters, never
-records: an exception is an output, and outputs about people are priced.
+records, because an exception is an output that could reveal data.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class NumericalFailure(AccountingError, ArithmeticError):
 
 
 class LedgerError(QuorateError, RuntimeError):
-    """The ledger refuses."""
+    """The ledger refused a charge or an operation."""
 
 
 class BudgetExceededError(LedgerError):
@@ -130,7 +130,7 @@ class UnknownDatasetError(LedgerError, LookupError):
 
 
 class LedgerFileError(LedgerError):
-    """The file is damaged, not a ledger, or from a newer version; it was not touched."""
+    """The ledger file is damaged, not a ledger, or from a newer version; it was not changed."""
 
 
 class QueriesExhaustedError(QuorateError, RuntimeError):
@@ -138,11 +138,11 @@ class QueriesExhaustedError(QuorateError, RuntimeError):
 
 
 class OtherProcessError(QuorateError, RuntimeError):
-    """A forked process holds a copy of an open budget; only the process that opened it spends."""
+    """A budget was opened before a fork; only the process that opened it can spend it."""
 
 
 class AlreadyAnsweredError(QuorateError, RuntimeError):
-    """A device has answered this task, and its message was acknowledged."""
+    """The device has already answered this task, and its message was acknowledged."""
 
 
 class SealedError(QuorateError, TypeError):
@@ -150,15 +150,21 @@ class SealedError(QuorateError, TypeError):
 
 
 class AuditError(QuorateError, RuntimeError):
-    """A program cannot be audited as it is; never an output of the program."""
+    """A program cannot be audited in its present form; audited programs never raise this error."""
 
 
 class EnumerationError(AuditError):
-    """The runs of a program cannot be enumerated: too many, or not a function of the noise."""
+    """The runs of a program cannot be enumerated.
+
+    There are too many, or they depend on more than the noise.
+    """
 
 
 class ReplayMismatchError(QuorateError, RuntimeError):
-    """Neighbouring data drew different noise: the control flow depends on the data."""
+    """Two runs on neighbouring data requested different noise.
+
+    So the control flow depends on the data.
+    """
 
 
 class MixedArithmeticError(QuorateError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What a whole pipeline promises: the guarantees of all its fitted steps together."""
+"""The guarantee of a whole pipeline: the guarantees of all its fitted steps together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def total_guarantee(estimator: Any) -> Guarantee:
     the other, including nested ones. All of them used the data of the same users, so their costs
     add up: epsilons and deltas, or less if the accountant can prove less at the same delta.
 
-    A step that is not private but learns from the data, such as ``StandardScaler``, holds exact
+    A step that learns from the data without privacy, such as ``StandardScaler``, holds exact
     numbers about people. Then there is no guarantee, and the returned one says so: its epsilon is
     infinite. Use :class:`~quorate.UserScaler` instead. Steps that learn nothing, such as
     ``FunctionTransformer``, cost nothing.
@@ -40,7 +40,7 @@ def total_guarantee(estimator: Any) -> Guarantee:
     Raises
     ------
     NotFittedError
-        A private step has no guarantee yet.
+        A private step is not fitted yet.
     RelationMismatchError
         Steps protect different units or hide different neighbours.
     ParameterError No step is private, so there is nothing to guarantee.
@@ -105,7 +105,10 @@ def _sum(values: Iterable[float]) -> Fraction:
 
 
 def _events(promise: Guarantee) -> list[Event]:
-    """Return events that can be priced; a promise that has others too is its own event."""
+    """Return events that can be priced.
+
+    A guarantee with any other event is returned as one event with its epsilon and delta.
+    """
     events = [event for event in promise.events if isinstance(event, Event)]
     whole = len(events) == len(promise.events) > 0
     return events if whole else [Approximate(promise.epsilon, promise.delta)]
@@ -119,7 +122,7 @@ def _promise(step: Any) -> Guarantee:
 
 
 def _steps(estimator: Any) -> Iterator[Any]:
-    """Yield the private estimators inside, and all others that have learned from data."""
+    """Yield the private estimators inside, and all other steps that have learned from data."""
     if isinstance(estimator, UserEstimator):
         yield estimator
         return
@@ -139,7 +142,7 @@ def _steps(estimator: Any) -> Iterator[Any]:
 
 
 def _learns_nothing(step: Any) -> bool:
-    """Return whether a step holds nothing about the data, after a fit, but the shape of a row."""
+    """Return whether a fitted step stores nothing about the data except the shape of a row."""
     if step is None or isinstance(step, str | PolynomialFeatures):  # "passthrough", "drop"
         return True
     return not get_tags(step).requires_fit

@@ -1,4 +1,4 @@
-"""Public limits of the values: one word, ``bounds=``, and what callers may write for it.
+"""Public limits of the values, ``bounds=``, and the forms in which callers may write them.
 
 Every estimator and the command line read limits here, and refuse a wrong one before it costs
 anything. A caller may write
@@ -119,8 +119,8 @@ def limits_by_name(
 ) -> list[Any]:
     """Return the entry of a dictionary for each of ``names``, in their order.
 
-    The key ``None`` stands for all columns without limits of their own; ``others`` may be named
-    too.
+    The key ``None`` stands for all columns without limits of their own; ``others`` are names that
+    are allowed but not returned.
 
     >>> limits_by_name({"age": (0, 120), None: 9}, ["bmi", "age"])
     [9, (0, 120)]
@@ -163,9 +163,9 @@ def dates_among(bounds: Any) -> dict[str, tuple[Any, Any]]:
 def coded_bounds(bounds: Any, coding: Coding) -> Any:
     """Return the limits of the encoded columns of a table.
 
-    Zeros and ones lie in [0, 1], days between 0 and the length of their range; numbers have the
-    limits that are stated for them, or for all; without ``bounds`` they have none, and nothing is
-    bounded unless there are no such numbers.
+    Zeros and ones lie in [0, 1], and days between 0 and the length of their range. Numbers have the
+    limits stated for their column or for all columns. Without ``bounds`` there are no limits for
+    numbers, and None is returned if the table has any.
 
     >>> from quorate.data.coding import Category
     >>> coding = Coding.of(["age", "region"], {"region": Category("region", ("n", "s"))})
@@ -264,7 +264,7 @@ def for_squares(bound: Bound) -> Bound:
 
 
 def half_widths(bound: Bound) -> Vector:
-    """Return how far an offset may reach in each coordinate.
+    """Return the half-width of the bound in each coordinate.
 
     >>> half_widths(Interval(0.0, 4.0))
     array([2.])
@@ -288,7 +288,7 @@ def half_width(bounds: Any) -> float:
 
 
 def declared_features(X: Any) -> int | None:
-    """Return the number of features that the shape of ``X`` tells, or ``None``.
+    """Return the number of features according to the shape of ``X``, or ``None``.
 
     >>> declared_features(np.zeros((5, 2))), declared_features([[1.0, 2.0]])
     (2, None)

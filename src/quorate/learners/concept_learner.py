@@ -90,7 +90,8 @@ class ConceptLearner(RuleLearner):
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` is public and decides which records are kept under a cap.
+        As in every estimator; ``random_state`` is public and decides which records are kept under a
+        cap.
 
     Attributes
     ----------

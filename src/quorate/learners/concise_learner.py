@@ -81,7 +81,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere; ``relation`` must be ``Relation.REPLACE``.
+        As in every estimator; ``relation`` must be ``Relation.REPLACE``.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class PrivateMinError(UserEstimator):
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -111,7 +111,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     delta : float, default=0.0
         For ``"vote"``, which may then count the parities that occur; refused elsewhere.
     relation, ledger, data_name, random_state
-        As everywhere; ``relation`` must be ``Relation.REPLACE``.
+        As in every estimator; ``relation`` must be ``Relation.REPLACE``.
 
     Attributes
     ----------

@@ -192,7 +192,7 @@ class PrivateThreshold(RuleLearner):
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Private means, medians, variances and adaptive queries over users.
 
-:class:`~quorate.means.user_mean.UserMean` is the estimator to start with; the published mechanisms
-(U1 to U4) stand beside it.
+:class:`~quorate.means.user_mean.UserMean` is the estimator to start with. The published mechanisms
+(U1 to U4 in ``docs/papers.md``) are in this package too.
 """
 
 from __future__ import annotations

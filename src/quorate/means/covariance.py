@@ -34,7 +34,8 @@ MEAN_SHARE = Fraction(3, 10)
 def outer_products(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return each row's outer product as a vector whose length is the squared length of the row.
 
-    Entries off the diagonal count twice in a matrix and once here, times the root of two.
+    An entry off the diagonal stands for two entries of the matrix and is multiplied by the root of
+    two.
 
     >>> outer_products(np.array([[3.0, 4.0]])).round(6)
     array([[ 9.      , 16.970563, 16.      ]])
@@ -46,7 +47,7 @@ def outer_products(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def nearest_covariance(vector: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
-    """Return the positive semidefinite matrix nearest to what ``vector`` describes.
+    """Return the positive semidefinite matrix nearest to the matrix that ``vector`` encodes.
 
     >>> nearest_covariance(np.array([1.0, 0.0, -0.5]), 2)
     array([[1., 0.],
@@ -72,10 +73,10 @@ class UserCovariance(UserEstimator):
     public : all parameters and the number of features; under ``Relation.REPLACE`` the number of
         users; released: ``mean_``, ``covariance_``, ``variance_``
     numerics : exact
-    proof : Two private means that share one Gaussian budget (see
-        :class:`~quorate.means.user_mean.UserMean`): of the users' vectors, and of their outer
-        products around the released mean, which are one bounded vector per user. The projection to
-        a positive semidefinite matrix happens after the release.
+    proof : Two private means share one Gaussian budget (see
+        :class:`~quorate.means.user_mean.UserMean`): that of the users' vectors, and that of their
+        outer products around the released mean. Each user contributes one bounded vector to each.
+        The projection to a positive semidefinite matrix happens after the release.
 
     Utility
     -------
@@ -98,7 +99,7 @@ class UserCovariance(UserEstimator):
         Public values by column; each becomes a column of zeros and ones.
     shape : {"full", "diagonal"}, default="full"
     relation, ledger, data_name, random_state
-        As everywhere; no public randomness is used.
+        As in every estimator; no public randomness is used.
 
     Attributes
     ----------

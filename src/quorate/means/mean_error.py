@@ -22,8 +22,8 @@ class MeanError(StatedError):
     Attributes
     ----------
     standard_error : float
-        Root mean square length (L2) of the privacy noise in the mean, the noise of the number of
-        users included where that is noisy.
+        Root mean square length (L2) of the privacy noise in the mean. It includes the noise in the
+        number of users where that number is noisy.
     bound : float
         Bound on the length of the error, with this ``confidence``. It assumes that users lie around
         one centre, with fewer of them towards the ends of the range; see ``covers``.
@@ -35,8 +35,8 @@ class MeanError(StatedError):
     coordinates : tuple of float
         The same bound for each coordinate on its own.
     worst : float
-        Bound with the same confidence for any users: everybody who may have been clipped is assumed
-        to be at the far end of the range.
+        A bound with the same confidence that holds for any users: it assumes that everybody who may
+        have been clipped is at the far end of the range.
     covers : str
         What ``bound`` covers, in one line.
 

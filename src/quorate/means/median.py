@@ -1,8 +1,8 @@
 """Private medians and quantiles over users, on ranges of any size (the idea of L5).
 
-Each user is reduced to one value per feature (their own median, which is the midpoint of the two
-middle records where their number is even, or their mean) or to an interval (the middle half of
-their records). A user's value or interval lies below the answer, above it, or contains it. The
+Each user is reduced to one value per feature (the user's own median or mean) or to an interval (the
+middle half of the user's records). The median of an even number of records is the midpoint of the
+two middle ones. A user's value or interval lies below the answer, above it, or contains it. The
 answer balances the users on both sides.
 """
 
@@ -89,7 +89,7 @@ class QuantileError(StatedError):
 
     @property
     def worst(self) -> float:
-        """The same as ``bound``: nothing is clipped and nothing is assumed."""
+        """The same as ``bound``: nothing is clipped and no assumption is made."""
         return self.rank
 
 
@@ -242,20 +242,22 @@ class UserQuantiles(UserEstimator):
         users; released: ``quantiles_``
     numerics : exact
     proof : A user is reduced to one value (or two limits) a feature by a function of that user's
-        records; each feature and quantile has an equal part of ``epsilon``. Four fifths of it pay
-        for a :class:`~quorate.mechanisms.choices.round_quantile.RoundQuantile` (with a stated
-        resolution a :class:`~quorate.mechanisms.choices.quantiles.FloatQuantile`), the rest one
-        :class:`~quorate.mechanisms.choices.noisy_rank.NoisyRank` of what it released. Users without
-        readable records are left out, and n counts the others. Replacing a user by one without
-        readable records removes a user, and the reverse adds one. Both change the losses by at most
-        max(a, b - a) for the quantile a/b, which is below the sensitivity b of a replacement.
-        Sorting the quantiles of a feature happens after the release.
+        records; each feature and quantile has an equal part of ``epsilon``. Four fifths of that
+        part pay for a :class:`~quorate.mechanisms.choices.round_quantile.RoundQuantile` (with a
+        stated resolution a :class:`~quorate.mechanisms.choices.quantiles.FloatQuantile`). The rest
+        pays for one :class:`~quorate.mechanisms.choices.noisy_rank.NoisyRank`, which measures the
+        rank error of the released value. Users without readable records are left out, and n counts
+        only the other users. Replacing a user by one without readable records removes a user, and
+        the reverse adds one. Either changes the losses by at most max(a, b - a) for the quantile
+        a/b, which is below b, the sensitivity to a replacement. Sorting the quantiles of a feature
+        happens after the release.
 
     Utility
     -------
-    ``error_.rank`` users. This is measured privately and not assumed. It is about :math:`10 k
-    d/\varepsilon` for k quantiles of d features, and zero if many users share a value. At most of
-    order :math:`k d \log(w/r)/\varepsilon` for a range of width w and a resolution of r.
+    ``error_.rank`` users. The rank error is measured privately; it is not derived from assumptions.
+    It is about :math:`10 k d/\varepsilon` for k quantiles of d features, and zero if many users
+    share a value. It is at most of order :math:`k d \log(w/r)/\varepsilon` for a range of width w
+    and a resolution of r.
 
     Complexity
     ----------
@@ -278,7 +280,7 @@ class UserQuantiles(UserEstimator):
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere; no public randomness is used.
+        As in every estimator; no public randomness is used.
 
     Attributes
     ----------

@@ -1,15 +1,15 @@
 r"""The mean over present users: a noisy sum divided by the number of present users, and its error.
 
-Everybody is clipped to a bound. A box of several coordinates is divided by its half sides and
-released at once, with noise for the largest coordinate. Other bounds get Laplace noise.
+Everybody is clipped to a bound. A box of several coordinates is divided by its half-widths and
+released at once, with noise calibrated to the largest coordinate. Other bounds get Laplace noise.
 
 Under replacement the number of users is public, but the number of users who hold a record is
 private. A mean over present users must be divided by that private number. So each user contributes
 one of two things: an offset inside the bound, or one vote for "absent" in a coordinate of its own.
-An absent user has no offset, so replacing a present user by an absent one moves the sum by less
-than replacing one corner of the bound by the opposite one; a vote may therefore have a large weight
-(:func:`laplace_vote`) without raising the sensitivity. The noise stays the same, and the number of
-absent users costs nothing.
+An absent user contributes no offset. So replacing a present user by an absent one moves the sum by
+less than replacing one corner of the bound by the opposite corner. A vote may therefore have a
+large weight (:func:`laplace_vote`) without raising the sensitivity. The noise stays the same, so
+the number of absent users costs no extra budget.
 
 A route returns the parts of its error in its own units (:class:`ErrorParts`). One function turns
 them into the stated error, in the same form for every route.
@@ -111,9 +111,9 @@ def presence(users: WeightedUsers) -> NDArray[np.float64]:
 def present_users(n_users: float, absent: float, error: float) -> tuple[float, float]:
     """Return the number of users to divide by, and the error of that number.
 
-    ``absent`` is a noisy number of users and ``error`` the size of its noise. A number that may be
-    noise only is treated as zero. If hardly anybody is present, see :func:`hardly_anybody`, there
-    is no number to divide by.
+    ``absent`` is a noisy number of users and ``error`` the size of its noise. A number that is
+    within its noise is treated as zero. If hardly any users are present (see
+    :func:`hardly_anybody`), there is no number to divide by.
 
     >>> [round(present_users(1000.0, seen, 4.0)[0]) for seen in (5.0, 20.0, 200.0)]
     [998, 981, 800]
@@ -126,7 +126,7 @@ def present_users(n_users: float, absent: float, error: float) -> tuple[float, f
 
 
 def hardly_anybody(n_users: float, absent: float, error: float) -> bool:
-    """Whether the released number of present users may be noise only.
+    """Return whether the released number of present users is within its noise.
 
     >>> hardly_anybody(1000.0, 995.0, 4.0), hardly_anybody(1000.0, 900.0, 4.0)
     (True, False)
@@ -147,9 +147,9 @@ class ErrorParts:
     along : array of shape (d,) or float, default=0.0
         Standard deviation in each coordinate due to a noisy number of users.
     pull : float, default=0.0
-        How far clipping is likely to have moved the mean, as a length.
+        Likely clipping bias of the mean, as a length.
     worst_pull : float, default=0.0
-        The largest distance by which clipping can have moved the mean, for any users.
+        Largest possible clipping bias of the mean, for any users.
     radius : float
     cut_share : float, default=0.0
 
@@ -291,7 +291,7 @@ class PureRun:
         return MeanRelease(mean=found.mean, parts=parts, route=Route(name="clip", reason=reason))
 
     def noisy_mean(self, columns: slice, bound: Bound, epsilon: float, size: Size) -> NoisyOffset:
-        """Release the mean of some columns, clipped to ``bound``, divided by those present."""
+        """Clip some columns to ``bound``, and release their mean over the users who are present."""
         shape = _Shape.of(bound)
         bound, scale = shape.bound, shape.side.change(self.relation)[0] / epsilon
         if self.relation is Relation.REPLACE:
@@ -344,8 +344,8 @@ class PureRun:
 class _Shape:
     """A bound in the units in which its sum gets noise, and the kind of noise.
 
-    A box is divided by its half sides and becomes a cube around 0, with noise for the largest
-    coordinate. Other bounds keep their units.
+    A box is divided by its half-widths and becomes a cube around 0, with noise calibrated to the
+    largest coordinate. Other bounds keep their units.
     """
 
     bound: Bound
@@ -391,7 +391,7 @@ class _Offsets:
 
 @dataclass(frozen=True)
 class NoisyOffset:
-    """A released mean, with the standard deviations due to its noise and its noisy divisor.
+    """``users`` is the number that the sum was divided by.
 
     ``users`` is the divisor. ``is_known`` is false if too few users are present for a meaningful
     mean.

@@ -48,7 +48,7 @@ Query = Callable[[NDArray[np.float64]], ArrayLike]
 
 @dataclass(frozen=True, kw_only=True)
 class QueryAnswer:
-    """A released answer, its error and how it was found.
+    """A released answer, its error and the method that found it.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class UserQueries(UserEstimator):
 
     Utility
     -------
-    If users are concentrated, uniformly over the questions, the noise scales with their
+    If users are concentrated around one point for every question, the noise scales with their
     concentration radius and with the root of the number of questions. Theorem 3 of [1]_ states this
     for ``algorithm="winsorized"``.
 
@@ -111,7 +111,7 @@ class UserQueries(UserEstimator):
     constants : {"calibrated", "published"}, default="calibrated"
         For ``algorithm="winsorized"``.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------
@@ -289,7 +289,7 @@ class UserQueries(UserEstimator):
 class _Desk:
     """The data and the charged budget behind the answers.
 
-    Only the list of tickets changes, with one ticket for each question that may still be asked.
+    Only the list of tickets changes. It has one ticket for each question that may still be asked.
     Taking a ticket is atomic, so two threads cannot take the same one.
     """
 

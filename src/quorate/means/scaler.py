@@ -53,8 +53,8 @@ def scaler_route(delta: float) -> Route:
 class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type: ignore[misc]
     r"""Subtract a private centre from each feature and divide by a private scale.
 
-    It is fitted on users and applied to rows. Use it in a pipeline before a model; its cost adds to
-    that of the model.
+    It is fitted on users and applied to rows. Use it in a pipeline before a model. Its privacy cost
+    adds to that of the model.
 
     Privacy
     -------
@@ -65,12 +65,12 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     public : all parameters and the number of features; under ``Relation.REPLACE`` the number of
         users; released: ``centre_``, ``scale_``
     numerics : exact
-    proof : With ``delta`` > 0 two private means that share one Gaussian budget (see
-        :class:`~quorate.means.user_mean.UserMean`): of the users' mean records, and of each user's
-        mean squared distance from the released centre, clipped to the range. With ``delta`` = 0
-        the median over users of their medians, and the difference of two such quantiles, each with
-        an equal part of ``epsilon``. Users without usable records are left out as in
-        :class:`~quorate.means.median.UserQuantiles`.
+    proof : With ``delta`` > 0 two private means share one Gaussian budget (see
+        :class:`~quorate.means.user_mean.UserMean`): that of the users' mean records, and that of
+        each user's mean squared distance from the released centre, clipped to the range. With
+        ``delta`` = 0 the centre is the median over users of their medians, and the scale is the
+        difference of two such quantiles. Each has an equal part of ``epsilon``. Users without
+        usable records are left out as in :class:`~quorate.means.median.UserQuantiles`.
 
     Utility
     -------
@@ -90,13 +90,13 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     categories : dict, optional
         Public values by column; each becomes a column of zeros and ones.
     relation, ledger, data_name, random_state
-        As everywhere; no public randomness is used.
+        As in every estimator; no public randomness is used.
 
     Attributes
     ----------
     centre_, scale_ : array of shape (features,)
     error_ : MeanError or QuantileError
-        Of the centre.
+        The error of the centre.
     algorithm_ : Route
     guarantee_ : Guarantee
 

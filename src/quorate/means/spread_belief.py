@@ -1,7 +1,8 @@
 """The users' spread, estimated from released lifts.
 
-The mean lift of a ball (:mod:`quorate.core.bounds.lifted_ball`) falls as users lie farther out.
-Each round updates a distribution over the logarithm of their spread, from released numbers only.
+A lift is a bounded number that falls as a user lies farther from the centre of a ball
+(:mod:`quorate.core.bounds.lifted_ball`). So the mean lift shows how far users are spread. Each
+round updates a distribution over the logarithm of their spread, from released numbers only.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class SpreadBelief:
         )
 
     def height(self, *, radius: float, around: float) -> float:
-        """Return the mean lift that is expected of the next round, in radii."""
+        """Return the expected mean lift of the next round, in radii."""
         spread, _ = self.spread
         size = math.log(math.hypot(spread, around) / radius)
         return float(np.interp(size, _LOGS, _CONE_LIFTS if self.cone else _LIFTS))
@@ -78,9 +79,9 @@ class SpreadBelief:
     def after(
         self, height: float, *, radius: float, around: float, noise: float, users: float
     ) -> SpreadBelief:
-        """Return the belief after a round whose mean lift was ``height``, in radii.
+        """Return the posterior after a round with the mean lift ``height``, in radii.
 
-        ``around`` is the possible distance of the ball's centre from that of the users.
+        ``around`` is how far the centre of the ball may be from the centre of the users.
         """
         sizes = 0.5 * np.log(np.exp(2.0 * self.logs) + around**2) - math.log(radius)
         expected = np.interp(sizes, _LOGS, _CONE_LIFTS if self.cone else _LIFTS)

@@ -56,12 +56,12 @@ class UserMean(UserEstimator):
         users; released: ``mean_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : Records of a user are averaged and clipped to ``bounds``; all later steps use one vector
-        per user. *Ball*: Gaussian sums in balls, with lifts that cost nothing
-        (``docs/proofs/lifted_ball.md``), and at most one test on pairs or windows, each with a
-        share of one :class:`~quorate.core.account.account.Account`.
-        *Pure routes*: a count, the width of windows or the distance of pairs, the position of
-        windows, their ends, and a sum with Laplace noise (for a box: noise for the largest
-        coordinate). The costs add up to ``epsilon``. Decisions use released numbers only.
+        per user. *Ball*: Gaussian sums in balls, together with lifts, which do not raise the
+        sensitivity (``docs/proofs/lifted_ball.md``), and at most one test on pairs or windows. Each
+        uses a share of one :class:`~quorate.core.account.account.Account`. *Pure routes*: a count,
+        the width of windows or the distance of pairs, the position of windows, their ends, and a
+        sum with Laplace noise (for a box, noise calibrated to the largest coordinate). The costs
+        add up to ``epsilon``. Decisions use released numbers only.
 
     Utility
     -------
@@ -69,15 +69,15 @@ class UserMean(UserEstimator):
     with the smallest one is used (:mod:`quorate.means.routes.expected_errors`).
     ``error_.standard_error`` is the root mean square length of the noise; ``error_.bound`` and, for
     each coordinate, ``error_.coordinates`` bound the error with probability 95 %. They include
-    clipping and absent users, and assume that users become fewer towards the ends; ``error_.worst``
-    holds without this assumption. For n users whose means spread by :math:`\tau` (L2) in d >= 10
-    dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
-    ``gdp_mu(epsilon, delta)``. With too few users, or if the public range is not much wider than
-    the users, users are clipped to the range, and ``algorithm_`` says so.
+    clipping bias and absent users, and assume that users become fewer towards the ends of the
+    range; ``error_.worst`` holds without this assumption. For n users whose means spread by
+    :math:`\tau` (L2) in d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with
+    :math:`\mu` = ``gdp_mu(epsilon, delta)``. With too few users, or if the public range is not much
+    wider than the users, users are clipped to the range, and ``algorithm_`` says so.
 
     Complexity
     ----------
-    At most 70 passes over one vector per user.
+    It makes at most 70 passes over one vector per user.
 
     Parameters
     ----------
@@ -99,15 +99,16 @@ class UserMean(UserEstimator):
     radius : float, optional
         How far users lie from their centre (L2), if that is public knowledge.
     records : int, "auto" or None, default=None
-        ``None`` counts every user equally. A number M weighs a user with m records by sqrt(min(1,
-        m/M)): best if users differ less than the records of one user. ``"auto"`` finds M privately.
+        ``None`` counts every user equally. A number M gives a user with m records the weight
+        sqrt(min(1, m/M)). Weights are best if users differ less from each other than the records of
+        one user do. ``"auto"`` finds M privately.
     robust : float, default=0.0
         Share of users who may be hostile or far away; their influence on the mean is limited. If
         they are honest, this causes a bias. Up to 0.25.
     constants : {"calibrated", "published"}, default="calibrated"
         For ``algorithm="winsorized"``.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds the public rotation of ``"winsorized"`` only.
+        As in every estimator; ``random_state`` seeds the public rotation of ``"winsorized"`` only.
 
     Attributes
     ----------
@@ -220,7 +221,7 @@ class UserMean(UserEstimator):
             gdp_mu(float(self.epsilon), float(self.delta))
 
     def _conflicts(self, dimension: int) -> list[tuple[bool, str]]:
-        """Return meaningless combinations of parameters, each with a message."""
+        """Return combinations of parameters that have no meaning, each with a message."""
         pure, replace = self.delta == 0, self.relation is Relation.REPLACE
         return [
             (
@@ -272,7 +273,7 @@ class UserMean(UserEstimator):
 
     @property
     def _is_special(self) -> bool:
-        """Whether a parameter asks for a Gaussian route in the units of the data."""
+        """Return whether a parameter requests a Gaussian route in the units of the data."""
         asked = self.radius is not None or self.records is not None or bool(self.robust)
         return self.delta > 0 and (asked or self.algorithm == "ball")
 

@@ -1,13 +1,14 @@
-"""How far apart users are, and how many of them lie farther out: a posterior from released lifts.
+"""A posterior over how far apart users are and how many lie farther out, from released lifts.
 
-Every round of the moving ball (:mod:`quorate.means.routes.drifting_ball`) releases a mean lift
-(:mod:`quorate.core.bounds.lifted_ball`), which falls as users lie farther out. The lifts of all
-rounds so far are compared with those of model populations: all users at one typical distance from
-the centre, or a share of them at a larger one. The prior on the logarithm of a typical distance is
-uniform; that of the larger one falls with its root, between none and one that lets every scale pull
-the mean equally far. Each population says how far clipping to a ball pulls the mean. The radius
-with the smallest expected noise and pull follows, and a quantile of the pull for the stated error.
-Everything follows from released numbers.
+Every round of the moving ball (:mod:`quorate.means.routes.drifting_ball`) releases a mean lift. The
+lift of a user (:mod:`quorate.core.bounds.lifted_ball`) falls as the user lies farther from the
+centre. The lifts of all rounds so far are compared with the expected lifts of model populations. In
+a model population all users are at one typical distance from the centre, or a share of them is at a
+larger distance. The prior on the logarithm of the typical distance is uniform. The prior of the
+larger distance falls with its root. This lies between a flat prior and the one under which every
+scale contributes the same clipping bias. For each population the clipping bias of the mean is
+known, as a function of the radius. The next radius minimises expected noise and clipping bias. The
+stated error uses a posterior quantile of the clipping bias. Only released numbers are used.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _CONFIDENCE = 0.95  # public: 95 % is the convention of stated errors
 
 @dataclass(frozen=True)
 class Look:
-    """One round: a ball, the released mean lift and the scale of its noise, in radii."""
+    """One round: a ball, its released mean lift and the noise scale of the lift, in radii."""
 
     centre: Vector
     radius: float
@@ -52,11 +53,12 @@ class Look:
 
 @dataclass(frozen=True)
 class _Laws:
-    """Mean lifts and mean distances beyond the radius by ``_LOGS``, in radii.
+    """Expected mean lifts, and mean distances beyond the radius, at ``exp(_LOGS)`` radii.
 
     Distances follow a gamma law with the dimension as its shape: in one dimension they are
-    exponential, in many nearly equal. ``doubt`` is how much lifts differ from those of equal
-    distances: the law of real users is not known any better.
+    exponential, in many dimensions nearly equal. ``doubt`` is the difference between these lifts
+    and those of equal distances. It serves as the model error, because the true law of the users is
+    unknown.
     """
 
     lifts: Vector
@@ -82,7 +84,10 @@ def _laws(shape: int, *, cone: bool = False) -> _Laws:
 
 @dataclass(frozen=True)
 class _Products:
-    """Weighted products over looks of expected lifts (e), doubts (g) and seen lifts (h)."""
+    """Weighted products, over rounds, of expected lifts, model errors and observed lifts.
+
+    They are named by the letters e, g and h.
+    """
 
     eh: Vector
     ee: Vector
@@ -92,13 +97,13 @@ class _Products:
 
     @classmethod
     def of(cls, e: Vector, g: Vector, h: Vector, weights: Vector) -> _Products:
-        """Return the products for users of each typical distance."""
+        """Return the products for populations with one typical distance."""
         pairs = ((e, h), (e, e), (e, g), (g, h), (g, g))
         return cls(*((weights * a * b).sum(axis=0) for a, b in pairs))
 
     @classmethod
     def of_two(cls, e: Vector, g: Vector, h: Vector, weights: Vector) -> _Products:
-        """Return the products of two distances, of which the first one has a row, the other not."""
+        """Return the products for pairs of distances, one for each row and one for each column."""
         weighed = weights * e
         return cls(
             eh=(weighed * h).sum(axis=0),
@@ -109,7 +114,10 @@ class _Products:
         )
 
     def mixed(self, two: _Products, share: float) -> _Products:
-        """Return the products of mixtures, of which a share has the distance of the column."""
+        """Return the products of mixtures.
+
+        A ``share`` of the users has the distance of the column.
+        """
         rest = 1.0 - share
         return _Products(
             eh=rest * self.eh[:, None] + share * self.eh,
@@ -120,9 +128,10 @@ class _Products:
         )
 
     def likelihoods(self, size_error: float) -> Vector:
-        """Return log likelihoods, up to what they have in common.
+        """Return log likelihoods, up to a common constant.
 
-        All expected lifts are off by one normal factor, and by one normal multiple of the doubts.
+        All expected lifts share one unknown normal factor, and one unknown normal multiple of the
+        model errors.
         """
         square = size_error**2
         size, law, together = 1.0 + square * self.ee, 1.0 + self.gg, size_error * self.eg
@@ -135,10 +144,11 @@ class _Products:
 def best_size(
     dimension: int, noise: float, *, one_sided: float | None = None
 ) -> tuple[float, float]:
-    """Return the best radius of a last ball and its noise and pull, for users at one distance.
+    """Return the best last radius for users at one distance, and its noise and clipping bias.
 
-    Both are in typical distances of the users. ``noise`` is the length of the noise of the mean, in
-    radii. The users lie around one centre, or are a share of all, on one side.
+    Both are in units of the users' typical distance. ``noise`` is the length of the noise of the
+    mean, in radii. The users lie around one centre, or (``one_sided``) are this share of all users,
+    on one side of the others.
 
     >>> [round(best_size(d, 0.01)[0], 1) for d in (1, 10, 100)]
     [3.8, 1.5, 1.0]
@@ -151,9 +161,10 @@ def best_size(
 
 @dataclass(frozen=True)
 class UsersBelief:
-    """A posterior over populations; see :meth:`of`.
+    """A posterior over model populations; made by :meth:`of`.
 
-    ``alike`` are chances of users at one distance; ``mixed`` those of each share farther out.
+    ``alike`` holds the probabilities of populations with one distance; ``mixed`` those of
+    populations in which a share lies farther out.
     """
 
     logs: Vector
@@ -175,7 +186,7 @@ class UsersBelief:
         known: float | None = None,
         one_centre: bool = False,
     ) -> UsersBelief:
-        """Return what looks say.
+        """Return the posterior, given the released rounds.
 
         Parameters
         ----------
@@ -184,7 +195,7 @@ class UsersBelief:
         centre : array of shape (d,)
             Where the centre of the users is taken to be, and
         around : float
-            how far from there it may be, as a length.
+            How far the true centre may be from ``centre``, as a length.
         reach : float
             Radius of the public range.
         cone : bool, default=False
@@ -194,12 +205,12 @@ class UsersBelief:
         known : float or None
             The typical distance, if it is public.
         one_centre : bool, default=False
-            Whether nobody is taken to lie farther out.
+            Whether populations in which a share lies farther out are excluded.
 
         Examples
         --------
-        Lifts that fall as the ball shrinks are those of users around one centre; lifts that do not,
-        of many users in it and others far away.
+        If lifts fall as the ball shrinks, users lie around one centre. If they do not, many users
+        are at the centre and others far away.
 
         >>> def pull(heights):
         ...     sizes = 2.0 ** -np.arange(0.0, 12.0)
@@ -251,7 +262,7 @@ class UsersBelief:
         return math.exp(float(chances @ self.logs))
 
     def chance_below(self, distance: float) -> float:
-        """Return the probability that most users are typically nearer than this distance."""
+        """Return the probability that the typical distance of most users is below this one."""
         chances = self.alike + sum(each.sum(axis=1) for each in self.mixed)
         return float(chances[self.logs < math.log(distance)].sum())
 
@@ -259,9 +270,11 @@ class UsersBelief:
         return list(zip(_SHARES, self.mixed, strict=False))
 
     def _mean(self, near: Vector, far: Vector) -> Vector:
-        """Return the mean over populations of what users near the centre and farther out have.
+        """Return the posterior mean of a figure.
 
-        The last axis of both is that of the typical distances.
+        Its values are given for users near the centre and for users farther out.
+
+        The last axis of both arrays is the typical distance.
         """
         mean = near @ self.alike
         for share, chances in self._shared():
@@ -270,20 +283,20 @@ class UsersBelief:
         return np.asarray(mean)
 
     def _pulls(self, radii: Vector) -> tuple[Vector, Vector]:
-        """Return by how much users near the centre and farther out pull the mean, by distance.
+        """Return the clipping bias from users near the centre and from users farther out.
 
-        Each radius has a row. Users who lie farther out may all be on one side. Those of one centre
-        lie in directions of which the root of the dimension are apart: the directions of the ones
-        who are outside have one part in that root in common, if coordinates are skewed.
+        There is a row for each radius and a column for each distance. Users who lie farther out may
+        all be on one side. Users around one centre lie in many directions, so their bias is smaller
+        by the root of the dimension.
         """
         laws = _laws(self.dimension, cone=self.cone)
         beyond = radii[:, None] * np.interp(self.logs - np.log(radii)[:, None], _LOGS, laws.beyond)
         return beyond / math.sqrt(self.dimension), beyond
 
     def least_error(self, noise: float) -> float:
-        """Return the expected noise and pull if the population were known.
+        """Return the expected noise and clipping bias if the population were known.
 
-        Then users farther out would be left outside, or the ball would reach them.
+        Then the best radius would either exclude the users farther out or include them.
         """
         _, one = best_size(self.dimension, noise)
         sizes = np.exp(self.logs)
@@ -295,7 +308,7 @@ class UsersBelief:
         return least
 
     def best_radius(self, noise: float, *, reach: float) -> tuple[float, float]:
-        """Return the radius with the smallest expected noise and pull, and both together.
+        """Return the radius with the smallest expected noise and clipping bias, and that error.
 
         ``noise`` is the length of the noise of the mean, in radii.
         """
@@ -305,11 +318,11 @@ class UsersBelief:
         return float(radii[best]), float(errors[best])
 
     def mean_pull(self, radius: float) -> float:
-        """Return how far clipping to a radius is expected to pull the mean."""
+        """Return the expected clipping bias of a radius."""
         return float(self._mean(*self._pulls(np.array([radius])))[0])
 
     def likely_pull(self, radius: float) -> float:
-        """Return the 95 % quantile of how far clipping to a radius pulls the mean."""
+        """Return the 95 % posterior quantile of the clipping bias of a radius."""
         near, far = (each[0] for each in self._pulls(np.array([radius])))
         pulls, chances = [near], [self.alike]
         for share, each in self._shared():

@@ -1,10 +1,10 @@
-r"""The share of variance between users, and the number of records that users hold.
+r"""The share of variance between users, and the number of records per user.
 
-The means of two similar users differ only because each holds few records. The size of this effect
-follows from each user's own records: one half is compared with the other. The ratio of the two
-distances, for random pairs of users, is distributed like :math:`F_{d,2d}/(1-\rho)`, where
-:math:`\rho` is the share of the variance of user means that lies between users. A bounded function
-of the ratio is averaged privately and inverted through that law.
+The means of two similar users differ only because each of them has few records. The size of this
+effect follows from each user's own records: the mean of one half is compared with that of the other
+half. The ratio of the two distances, for random pairs of users, is distributed like
+:math:`F_{d,2d}/(1-\rho)`, where :math:`\rho` is the share of the variance of user means that lies
+between users. A bounded function of the ratio is averaged privately and inverted through that law.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MOST = 2.0**20
 
 
 def _softness(dimension: int) -> float:
-    """Return the slope of a pair's score; one coordinate needs a wider one."""
+    """Return the slope of a pair's score; with one coordinate the score is flatter."""
     return 1.0 if dimension == 1 else 0.6
 
 
@@ -108,7 +108,7 @@ def share_from_score(score: float, dimension: int) -> float:
 
 
 def expected_half_width(share: float, *, users: int, epsilon: float, dimension: int) -> float:
-    """Return the expected half-width of the stated interval if all pairs can be scored.
+    """Return the half-width of the stated interval if every user has at least two records.
 
     >>> expected_half_width(0.5, users=10_000, epsilon=1.0, dimension=2) < 0.1
     True
@@ -141,12 +141,12 @@ class VariationError(StatedError):
 
     @property
     def coordinates(self) -> tuple[float, ...]:
-        """Half the width of each of the three intervals."""
+        """Half the widths of the three intervals."""
         return tuple((high - low) / 2.0 for low, high in (self.share, self.between, self.records))
 
     @property
     def bound(self) -> float:
-        """Half the width of the interval of the share."""
+        """Half the width of the interval of ``share_``."""
         return self.coordinates[0]
 
     @property
@@ -170,8 +170,8 @@ class UserVariation(UserEstimator):
     guarantee : ``guarantee_``: ``epsilon``-DP
     neighbours : replace all records of one user
     trust : central
-    public : all parameters, the number of features and of users; released: ``share_``,
-        ``between_``, ``records_``
+    public : all parameters, the number of features and the number of users; released: ``share_``,
+         ``between_``, ``records_``
     numerics : exact
     proof : Three sums with Laplace noise that share epsilon. Pairs are disjoint and drawn from a
         secret order, uniformly, so a replaced user is in one pair (see
@@ -182,8 +182,8 @@ class UserVariation(UserEstimator):
     Utility
     -------
     At epsilon = 1 and 1000 users ``share_`` has a standard error of 0.02 to 0.14 in one dimension
-    and below 0.05 in twenty; with 300 users and one dimension up to 0.3. ``error_`` says it for
-    this run.
+    and below 0.05 in twenty; with 300 users and one dimension up to 0.3. ``error_`` states the
+    error of this run.
 
     Complexity
     ----------
@@ -200,7 +200,7 @@ class UserVariation(UserEstimator):
     relation : Relation, default=Relation.REPLACE
         Must be ``Relation.REPLACE``: if a user joined, all pairs might change.
     ledger, data_name, random_state
-        As everywhere; no public randomness is used.
+        As in every estimator; no public randomness is used.
 
     Attributes
     ----------

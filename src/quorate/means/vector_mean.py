@@ -1,4 +1,4 @@
-"""One private mean of one bounded vector per user, as a step of something larger."""
+"""One private mean of one bounded vector per user, as a step of a larger algorithm."""
 
 from __future__ import annotations
 

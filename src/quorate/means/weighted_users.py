@@ -1,10 +1,10 @@
 """One vector and one bounded weight per user: the input of every route of the mean.
 
-Vectors are offsets from the centre of the public bound, finite and inside it, or rows of NaN for
-users without readable records, who are *absent*; weights lie in [0, 1]. :class:`PeopleVectors`
+Vectors are finite offsets from the centre of the public bound and lie inside it. A user without
+readable records is *absent* and has a row of NaN. Weights lie in [0, 1]. :class:`PeopleVectors`
 turns each user's records into one record, the vector (none for absent users); its answers are
-sealed. :class:`WeightedUsers` holds the vectors and weights of one part as arrays. Each user is
-treated alone, in blocks that fit the cache.
+sealed. :class:`WeightedUsers` holds the vectors and weights of one part of the data as arrays. Each
+user is processed separately, in blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.flo
 def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.float64]:
     """Return min(1, sqrt(count / records)): the weight that makes every user equally noisy.
 
-    The mean of m records has a standard error of 1/sqrt(m); after multiplication by sqrt(m) all
+    The mean of m records has a standard error of 1/sqrt(m). After multiplication by sqrt(m) all
     users are about equally far from the centre, so one radius suits all of them.
 
     >>> record_weights(np.array([1, 25, 100, 10_000]), records=100)
@@ -110,7 +110,7 @@ class WeightedUsers:
 
     @property
     def own_weights(self) -> NDArray[np.float64]:
-        """The weights; 1 for every user if there are none."""
+        """The weights; 1 for every user if users are not weighted."""
         return np.ones(self.n_users) if self.weights is None else self.weights
 
     @property
@@ -141,7 +141,7 @@ class WeightedUsers:
         return result
 
     def offsets(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weighted offsets from ``centre``; the vectors themselves if all are equal.
+        """Return the weighted offsets from ``centre``; without weights, the vectors themselves.
 
         The bound of a sum of vectors keeps its centre; the bound of a sum of offsets is centred at
         0.
@@ -278,8 +278,8 @@ class PeopleVectors:
 
         Two independent users who each deviate by s / weight from a common centre are s * sqrt(1/w^2
         + 1/v^2) apart; the result is their distance divided by that root. A pair with an absent
-        user counts alternately as 0 and as infinity, so such pairs hardly move the median; or only
-        present users are paired.
+        user counts alternately as 0 and as infinity, so such pairs hardly move the median. Under
+        add or remove only present users are paired.
         """
         return secret_pairs(
             self.people,

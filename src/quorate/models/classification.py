@@ -264,7 +264,7 @@ class LogisticRegression(_LinearClassifier):
     progress : bool, optional
         Progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------
@@ -398,7 +398,7 @@ class LinearSVC(_LinearClassifier):
     bounds, categories, class_weight, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LogisticRegression`.
     hopeless, progress, relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -113,7 +113,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     fit_share : float, default=0.4
         Share of the remaining (squared Gaussian) budget for all candidates together.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -103,7 +103,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     progress : bool, optional
         Progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------
@@ -319,7 +319,7 @@ class Ridge(LinearRegression):
     bounds, categories, target_bounds, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LinearRegression`.
     hopeless, progress, relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------
@@ -412,7 +412,7 @@ class HuberRegression(LinearRegression):
     bounds, categories, target_bounds, fit_intercept, penalty, records, steps, batch_rate
         See :class:`LinearRegression`.
     warm_start, hopeless, progress, relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

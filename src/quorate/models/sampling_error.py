@@ -112,7 +112,7 @@ def sampling_error(
         The people it was fitted on (or others like them), as for ``fit``.
     epsilon, delta : float
     ledger, data_name
-        As everywhere.
+        As in every estimator.
 
     Examples
     --------

@@ -102,7 +102,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     progress : bool, optional
         Progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
     optimizer, warm_start, checkpoint
         See :class:`~quorate.nets.classification.NeuralClassifier`.
     progress, relation, ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class UserSynthesizer(UserStatistic):
     relation : Relation, default=Relation.ADD_REMOVE
         As in other tools for tables: one person may join or leave.
     ledger, data_name
-        As everywhere.
+        As in every estimator.
     random_state : int, optional
         Seeds :meth:`sample`.
 

@@ -67,7 +67,7 @@ class RecordMean(UserStatistic):
     relation : Relation, default=Relation.ADD_REMOVE
         As in other tools for tables: one person may join or leave.
     ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -121,7 +121,7 @@ class UserCount(UserStatistic):
     relation : Relation, default=Relation.ADD_REMOVE
         As in other tools for tables: one person may join or leave.
     ledger, data_name, random_state
-        As everywhere.
+        As in every estimator.
 
     Attributes
     ----------

@@ -135,7 +135,8 @@ class UserTable(UserStatistic):
     relation : Relation, default=Relation.ADD_REMOVE
         As in other tools for tables: one person may join or leave.
     ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds the public choice of records that vote for keys.
+        As in every estimator; ``random_state`` seeds the public choice of records that vote for
+        keys.
 
     Attributes
     ----------

@@ -184,7 +184,7 @@ class SpokenAlong(Protocol):
     def __call__(self, view: View, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return what each user says at the first point, and after each of the own steps.
 
-        As everywhere: what a user says is a function of this user's records.
+        As in every estimator: what a user says is a function of this user's records.
         """
         ...
 

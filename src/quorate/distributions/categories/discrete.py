@@ -155,7 +155,7 @@ class DiscreteDistribution(UserDistribution):
         up to M records per person; ``"auto"`` finds M privately. The sum of the weights is then
         released too.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds :meth:`sample`.
+        As in every estimator; ``random_state`` seeds :meth:`sample`.
 
     Attributes
     ----------

@@ -116,7 +116,7 @@ class ProductDistribution(UserDistribution):
         The sum of the total variations that ``"cover"`` is made for: in each of d columns some
         member lies within a tenth of ``error`` / d of any distribution.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds :meth:`sample`.
+        As in every estimator; ``random_state`` seeds :meth:`sample`.
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ class HypothesisSelector(UserEstimator):
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds :meth:`sample`.
+        As in every estimator; ``random_state`` seeds :meth:`sample`.
 
     Attributes
     ----------

@@ -162,7 +162,7 @@ class GaussianDistribution(UserDistribution):
         The total variation that ``"cover"`` is made for: some member lies within a tenth of it of
         any normal distribution within the public limits.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds :meth:`sample`.
+        As in every estimator; ``random_state`` seeds :meth:`sample`.
 
     Attributes
     ----------

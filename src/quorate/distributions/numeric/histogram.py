@@ -77,7 +77,7 @@ class Histogram(UserDistribution):
     delta, algorithm, records
         As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds :meth:`sample`.
+        As in every estimator; ``random_state`` seeds :meth:`sample`.
 
     Attributes
     ----------

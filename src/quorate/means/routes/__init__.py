@@ -1,4 +1,4 @@
-"""The methods for a private mean, and which of them is used.
+"""The methods for a private mean, and how one of them is chosen.
 
 * :mod:`~quorate.means.routes.expected_errors`: the error that each method is expected to have,
   from public and released numbers.
@@ -7,6 +7,6 @@
   :mod:`~quorate.core.bounds.diamond`: an interval in each feature, or an L1 ball.
 * :mod:`~quorate.means.routes.gaussian_routes`, :mod:`~quorate.means.routes.drifting_ball`,
   :mod:`~quorate.core.bounds.lifted_ball`: a clipping ball that moves towards the users.
-* :mod:`~quorate.means.routes.ends`: where to clip.
+* :mod:`~quorate.means.routes.ends`: how the clipping bounds are chosen.
 * :mod:`~quorate.means.routes.nearness`: private statistics of how far apart people are.
 """

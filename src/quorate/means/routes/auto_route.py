@@ -71,7 +71,7 @@ class AutoRun:
     bound : Bound
         From :func:`unit_bound`.
     account : Account
-        All of it may be spent.
+        The budget; the run may spend all of it.
     """
 
     users: PeopleVectors
@@ -98,14 +98,14 @@ class AutoRun:
         return self.ball(size, "a clipping ball was moved to where the users are.")
 
     def _is_near(self, spread: float, size: Size, cost: float) -> bool:
-        """Estimate whether users are at most so far apart: all in one feature, or in pairs."""
+        """Release whether the values of one feature, or random pairs, are at most so far apart."""
         if self.users.dimension > 1:
             return are_near(self.users, spread, epsilon=cost, account=self.account)
         windows = Windows.of(self.users.column(0), size=size.number)
         return windows.are_in(OTHERS_WINDOW * spread, epsilon=cost, account=self.account)
 
     def known(self, size: Size) -> ExpectedErrors:
-        """Return the numbers from which expected errors follow."""
+        """Return the numbers from which expected errors are computed."""
         return ExpectedErrors(
             users=size.number,
             dimension=self.users.dimension,
@@ -116,11 +116,11 @@ class AutoRun:
         )
 
     def _size_for_ball(self) -> Size:
-        """Return how many users there are, before it is decided whether noise is Gaussian.
+        """Return the number of users, before it is decided whether noise is Gaussian.
 
         Under replacement a ball counts absent users at no cost. Otherwise the number of users is
-        estimated with a part of epsilon that is reserved for it: as a pure release it is cheaper
-        outside of the Gaussian budget.
+        estimated with a reserved part of epsilon, because a pure release is cheaper outside of the
+        Gaussian budget.
         """
         if self._is_replaced:
             return Size(float(max(1, self.users.n_users)), 0.0)
@@ -159,14 +159,17 @@ class AutoRun:
         return search.diamond(search.middles(widths, known), spread, known)
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
-        """Clip to the range, with joint noise for the largest coordinate, or Gaussian noise."""
+        """Clip to the range, with noise calibrated to the largest coordinate, or Gaussian noise."""
         known = self.known(Size(1.0, 0.0))
         if self.account.mu and known.gaussian_error <= known.range_error:
             return self._gaussian(None).clip(reason)
         return self._pure.clip_to_range(size, known.epsilon, reason)
 
     def count(self) -> Size:
-        """Release the number of present users: that of all users unless many are absent."""
+        """Release the number of present users.
+
+        If few are absent, this is the number of all users.
+        """
         if not self._is_replaced:
             return self._pure.buy_size(self.known(Size(1.0, 0.0)).presence)
         everybody = Size(float(max(1, self.users.n_users)), 0.0)

@@ -1,16 +1,19 @@
 """A clipping ball that moves to the users in rounds and learns how far apart they are.
 
-Each round clips the users to a ball and releases two sums with one Gaussian mechanism: their
-offsets from its centre, and their lifts. The lifts cost nothing and show how concentrated the users
-are (:mod:`quorate.core.bounds.lifted_ball`). The centre follows the noisy mean by a Kalman filter
-with the known noise. The lifts of all rounds say how far users lie from their centre, and how many
-of them lie farther out (:mod:`quorate.means.users_belief`).
+Each round clips the users to a ball and releases two sums with one Gaussian mechanism: the sum of
+their offsets from the centre, and the sum of their lifts. The lift of a user is a bounded number
+that is largest at the centre and 0 outside the ball. The lifts do not raise the sensitivity, and
+they show how concentrated the users are (:mod:`quorate.core.bounds.lifted_ball`). The centre
+follows the noisy mean by a Kalman filter with the known noise. The lifts of all rounds show how far
+most users lie from their centre, and how many users lie farther out
+(:mod:`quorate.means.users_belief`).
 
-The radius of the next ball is the one with the smallest expected noise and clipping, made wider by
-the uncertainty of the centre. As long as it would pay to know better how users lie, and looks at
-small balls have not told, rounds are small and their radius is that of most users. Once the radius
-stays, each round is twice as long as the one before. Where the mean offset and the lift of a round
-are likelier for users outside of its ball, the ball jumps. Only the sums use the data.
+The radius of the next ball minimises the expected noise and clipping bias. It is then enlarged by
+the uncertainty of the centre. Rounds are small, with a ball that contains most users, as long as
+more knowledge about the users would pay and small balls have not yet shown whether anybody lies
+outside of them. Once the radius is stable, each round gets twice the budget of the one before.
+If the mean offset and the lift of a round are more likely for users outside of its ball, the ball
+jumps towards them. Only the two sums use the data.
 """
 
 from __future__ import annotations
@@ -69,7 +72,10 @@ class _Pace:
 
     @classmethod
     def of(cls, signal: float, dimension: int) -> _Pace:
-        """Return it for users times mu (halved if one user moves a sum by two radii)."""
+        """Return the pace for a ``signal`` of users times mu.
+
+        It is halved if one user moves a sum by two radii.
+        """
         root = math.sqrt(dimension)
         needed = (root + _OUTSIDE) / (_NOISE * signal)
         share = min(max(needed**2, 1.0 / _MOST_ROUNDS), 0.25)
@@ -77,13 +83,13 @@ class _Pace:
         return cls(share, min(4.0, max(_OUTSIDE, 0.5 * signal * math.sqrt(share) - root)))
 
     def next(self, left: float, held: int) -> float:
-        """Return the share of the next round; each is twice the one before once the ball holds."""
+        """Return the next share, which doubles each round once the radius is stable."""
         now = self.share * 2.0**held
         return left if left - now < now else now
 
     @property
     def doubt(self) -> float:
-        """The chance that the centre is outside of the ball, before a round."""
+        """The probability that the centre is outside of the ball, before a round."""
         return NormalDist(sigma=math.sqrt(0.5)).cdf(-self.wide)
 
 
@@ -92,8 +98,8 @@ def expected_error(
 ) -> float:
     """Return the expected root mean square error of the moving ball.
 
-    It counts the noise only and assumes that users lie around one centre. The rounds are those of
-    :class:`DriftingBall`, with the noise that each of them will have.
+    It counts the noise only and assumes that users lie around one centre. It simulates the rounds
+    of :class:`DriftingBall`, each with its own noise.
 
     >>> known = {"dimension": 2, "mu": 0.24, "reach": 1.0, "spread": 0.001}
     >>> expected_error(users=1000, **known) < 0.00005 < 0.04 < expected_error(users=50, **known)
@@ -118,11 +124,12 @@ def expected_error(
 def steady_error(
     *, users: float, dimension: int, mu: float, reach: float, spread: float, diameter: float = 2.0
 ) -> float:
-    """Return the largest expected error for a budget from this one to twice as large.
+    """Return the largest expected error over all budgets between this one and twice this one.
 
-    Rounds are whole numbers, and with a little more budget there may be one more that errs more. A
-    plan states what no larger number of users, or epsilon, exceeds. Budgets are rounded down to
-    sixteenths of a doubling.
+    The number of rounds is a whole number, so a little more budget may add a round and so raise the
+    error. A plan must not promise an error that a larger number of users, or a larger epsilon,
+    exceeds. Budgets are rounded down to a grid with 16 steps per doubling. Budgets are rounded down
+    to sixteenths of a doubling.
 
     >>> known = {"dimension": 10, "reach": 3.0, "spread": 0.02, "mu": 1.0}
     >>> found = [steady_error(users=n, **known) for n in range(20, 80)]
@@ -148,7 +155,7 @@ def _error_on_grid(step: int, dimension: int, reach: float, spread: float) -> fl
 
 @lru_cache(maxsize=2**12)
 def can_drift(*, users: float, dimension: int, mu: float, diameter: float = 2.0) -> bool:
-    """Whether the ball is expected to halve if all users are at one point.
+    """Return whether the ball is expected to shrink to half if all users are at one point.
 
     >>> can_drift(users=1000, dimension=2, mu=0.24), can_drift(users=10, dimension=2, mu=0.24)
     (True, False)
@@ -246,7 +253,7 @@ class DriftingBall:
         return self._result(centre, error, belief, radius, reason, failed=root * error > size)
 
     def _belief(self, centre: Vector, around: float) -> UsersBelief:
-        """Return what all lifts so far say of the users."""
+        """Return the posterior over the users' distances, given all lifts so far."""
         return UsersBelief.of(
             self._looks,
             centre=centre,
@@ -259,30 +266,32 @@ class DriftingBall:
         )
 
     def _is_one_number(self, belief: UsersBelief) -> bool:
-        """Whether most users hold one number: then lifts do not tell where the others are.
+        """Return whether most users have the same value.
 
-        Hostile users may hold any other.
+        Then lifts do not show where the others are.
+
+        With hostile users the answer is always no, because they may have any other value.
         """
         if self.hostile or self.spread is not None:
             return False
         return belief.chance_below(_ONE_NUMBER * self.reach) > _CONFIDENCE
 
     def _must_reach(self, belief: UsersBelief, noise: float, others: float) -> bool:
-        """Whether a ball around one number is expected to cut more than the noise of the range.
+        """Return whether clipping around one value costs more than the noise of the range.
 
-        ``others`` is a share of users who surely hold another one. The logarithm of their distance
-        is as likely anywhere, which makes its mean this part of the range.
+        ``others`` is a share of users who are known to have another value. The logarithm of their
+        distance has a uniform prior; its mean distance is this part of the range.
         """
         return self._is_one_number(belief) and others / -math.log(_ONE_NUMBER) > noise
 
     def _have_told(self, radius: float) -> bool:
-        """Whether looks at balls of this size would have shown users farther out."""
+        """Return whether released lifts of balls this small would have shown users farther out."""
         precise = sum(look.noise**-2 for look in self._looks if look.radius <= 2.0 * radius)
         return LEAST_SHARE * self._highest * math.sqrt(precise) > _SURELY
 
     @property
     def _highest(self) -> float:
-        """The lift of a user at the centre, in radii; that of one outside is 0."""
+        """The lift of a user at the centre, in radii; a user outside of the ball has lift 0."""
         return float(lift(np.zeros(1), cone=self._is_cone)[0])
 
     @property
@@ -291,7 +300,7 @@ class DriftingBall:
 
     @property
     def _summed(self) -> float:
-        """The divisor of sums of vectors."""
+        """The number by which sums of vectors are divided."""
         return self.size.number if self.weight is None else self.weight.number
 
     @property
@@ -376,7 +385,7 @@ class DriftingBall:
 
     @property
     def _is_empty(self) -> bool:
-        """Whether the released number of present users may be noise only."""
+        """Return whether the released number of present users is within its noise."""
         if not self._absent_weight:
             return False
         noise = 1.0 / math.sqrt(self._absent_weight)
@@ -393,10 +402,11 @@ def _has_missed(
     dimension: int,
     doubt: float,
 ) -> bool:
-    """Whether the mean offset and the mean lift show that the users are outside of the ball.
+    """Return whether the mean offset and the mean lift show that the users are outside of the ball.
 
-    All numbers are in radii. Users far outside move the mean by a whole radius, with no lift. Both
-    possibilities are weighed by their likelihoods and by the chance of a miss before the round.
+    All numbers are in radii. Users far outside move the mean by a whole radius and have lift 0.
+    The two hypotheses (inside, outside) are compared by their likelihoods and by the prior
+    probability of a miss.
     """
     square = noise**2
     near = _chi_square(moved**2, 0.0, square + around**2, dimension)
@@ -406,14 +416,15 @@ def _has_missed(
 
 
 def _normal(away: float, variance: float) -> float:
-    """Return the logarithm of a normal density, but for a constant."""
+    """Return the logarithm of a normal density, up to a constant."""
     return -(away**2 / variance + math.log(variance)) / 2.0
 
 
 def _chi_square(square: float, centre: float, variance: float, dimension: int) -> float:
-    """Return the log density of the squared length of normal numbers, but for a function of it.
+    """Return the log density of the squared length of a normal vector, up to a function of it.
 
-    ``centre`` is the squared length of their means. Where floats end it is minus infinity.
+    ``centre`` is the squared length of the vector of means. If it underflows, the result is minus
+    infinity.
     """
     from scipy.special import gammaln, ive
 
@@ -442,7 +453,7 @@ def _follow(
 
 @dataclass(frozen=True)
 class _Liftable:
-    """The users' vectors with a place for the lift, and marks of those who are absent.
+    """The users' vectors with an extra coordinate for the lift, and a mark for absent users.
 
     Weighted users contribute their weighted offsets from a centre.
     """

@@ -1,14 +1,15 @@
-"""Where to clip: a distance beyond which few users lie, chosen privately among all distances.
+"""Clipping bounds: a distance beyond which few users lie, chosen by the exponential mechanism.
 
 The score of a distance falls with the number of users beyond it, and with the distance itself,
 because the noise of the next step grows with it. A change of one user changes the numbers of users
 beyond all distances in the same direction, each by 0 or 1. So differences of scores change by at
-most 1, and the choice costs half of what quantiles cost.
+most 1, and the choice costs half the epsilon of a private quantile.
 
-The choice favours larger distances by chance. The probability of a distance that is too wide by a
-factor must fall faster than the square of that factor. Otherwise rare runs would dominate the mean
-square error. So each step to a larger distance lowers the score by a price. After some steps the
-price stops growing, so that many users far away are never overlooked.
+The mechanism chooses a larger distance than the best one with some probability. The probability of
+a distance that is too wide by a factor must fall faster than the square of that factor. Otherwise
+rare runs would dominate the mean square error. So each step to a larger distance lowers the score
+by a price. After some steps the price stops growing, so that a large group of distant users is
+never clipped.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ def choose_end(
 
     The score of a distance is the negative of the number of users beyond it plus a public penalty.
     One user who is replaced, added or removed moves the numbers of users beyond all distances in
-    the same direction, each by 0 or 1: two scores differ by at most 1 more than before. This
-    corresponds to a sensitivity of 1/2, because a choice depends on differences of scores only
+    the same direction, each by 0 or 1: two scores differ by at most 1 more than before. So the
+    sensitivity is 1/2, because the probabilities depend on differences of scores only
     (:class:`~quorate.mechanisms.choices.choose.ChooseBest`).
     """
     ends = _Ends.between(first, farthest, price(dimension))
@@ -130,7 +131,7 @@ def choose_end(
 
 @dataclass(frozen=True)
 class _Negative:
-    """Each user's distance with a minus sign; NaN if absent."""
+    """The negative of each user's distance; NaN if absent."""
 
     distance: OfUsers
 

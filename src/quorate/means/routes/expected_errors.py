@@ -3,9 +3,9 @@
 An expected error is the root mean square length of the error that noise leaves, in half-widths of
 the public range, after the budget of searches and of other private statistics is subtracted. The
 method with the smallest one is used. A search is started if its expected gain exceeds its cost.
-Everybody can recompute these decisions.
-Numbers of users are public under replacement and released before they are used here under add or
-remove. The planner of means asks the same functions as the estimator.
+Anybody can recompute these decisions from public and released numbers. Under replacement the number
+of users is public. Under add or remove it is released before it is used here. The planner of means
+calls the same functions as the estimator.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def distances() -> tuple[float, ...]:
 
 
 def _far(evidence: float) -> float:
-    """Return the reach of normal users, in deviations, for this number of users times epsilon."""
+    """Return how many standard deviations the farthest of so many normal users lies away.
+
+    ``evidence`` is the number of users times epsilon.
+    """
     return NormalDist().inv_cdf(1.0 - 1.0 / max(4.0, evidence))
 
 
@@ -100,7 +103,7 @@ class ExpectedErrors:
     epsilon : float
         The epsilon that is left.
     mu : float
-        Of Gaussian differential privacy; 0 under pure.
+        The parameter mu of Gaussian differential privacy; 0 for pure differential privacy.
     reach : float or None, default=None
         Radius of the range; by default that of a box of half-widths 1.
     diameter : float, default=2.0
@@ -120,7 +123,7 @@ class ExpectedErrors:
         return math.sqrt(self.dimension) if self.reach is None else self.reach
 
     def after(self, cost: float) -> ExpectedErrors:
-        """Return the same after this much epsilon is spent."""
+        """Return the same expected errors after this much epsilon was spent."""
         left = max(0.0, 1.0 - cost / self.epsilon) if self.epsilon else 0.0
         return replace(self, epsilon=left * self.epsilon, mu=left * self.mu)
 
@@ -137,7 +140,7 @@ class ExpectedErrors:
         return self.diameter * self.radius * math.sqrt(self.dimension) / (self.users * self.mu)
 
     def _cube(self, side: float) -> float:
-        """Return the error of noise for the largest coordinate, from the root mean square side."""
+        """Return the error of noise for the largest coordinate, for sides of this length."""
         if not self.epsilon:
             return math.inf
         length = math.sqrt(self.dimension) * cube_deviation(self.dimension)
@@ -199,7 +202,7 @@ class ExpectedErrors:
 
     @property
     def is_certain(self) -> bool:
-        """Whether there are enough users for a reliable result of that test."""
+        """Return whether there are enough users for a reliable result of that test."""
         return 8.0 * _NATS / self.users <= _MOST_ASKED * self.epsilon
 
     @property
@@ -215,7 +218,7 @@ class ExpectedErrors:
     def narrowness(self) -> float:
         """Cost of choosing the smallest window of one feature that holds most users.
 
-        Answers that are wrong by more than one step have scores lower by 40 % of the users.
+        Windows that are wrong by more than one step score lower by at least 40 % of the users.
         """
         return 2.0 * (_NATS + math.log(len(widths()))) / ((1.0 - IN_WINDOW) * self.users)
 
@@ -280,11 +283,11 @@ class ExpectedErrors:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a test of how close users are is worth its cost, before a ball is moved.
+        """Return whether testing how close users are is worth its cost, before a ball is moved.
 
-        Half of all data sets are taken to fill the range, where clipping is better, the other half
-        to be narrow, where the ball is; errors are compared with the better of both. The test costs
-        a share of epsilon, and may be wrong.
+        Its prior: with probability 1/2 users fill the range, where clipping is better, and with
+        probability 1/2 they are concentrated, where the ball is better. Errors are compared with
+        the better method in each case. The test costs a share of epsilon, and may be wrong.
         """
         asked = self.after(self.nearness)
         wrong = math.exp(-self.nearness * self.users / 8.0)

@@ -1,4 +1,4 @@
-"""The mean under a Gaussian budget: clip to the range, or move a clipping ball to the users.
+"""The mean under a Gaussian budget: clip to the public range, or move a clipping ball to the users.
 
 One :class:`GaussianRun` spends one :class:`~quorate.core.account.account.Account`. All decisions
 follow from public and released numbers.
@@ -117,7 +117,7 @@ class GaussianRun:
         return MeanRelease(mean=mean, parts=parts, route=Route(name="clip", reason=reason))
 
     def adapt(self) -> MeanRelease:
-        """Move a ball to where the users are, unless they are too few for it to shrink."""
+        """Move a ball to where the users are, or clip if there are too few users for that."""
         size = self._count(_COUNT)
         mu = math.sqrt(float(self.account.square_left))
         public = {"users": size.number, "mu": mu, "diameter": self._diameter}

@@ -4,11 +4,11 @@ Numbers are in half-widths of the public range. All steps use pure differential 
 from one account. In each feature
 
 1. *width*: the smallest window that holds most users (:mod:`quorate.means.routes.windows`); 2.
-*window*: its position. One user changes the count of each window by at most 1, and far windows are
-empty, so the choice costs half of what a median costs; 3. *ends*: where to clip on each side,
-unless the range ends there (:mod:`quorate.means.routes.ends`). Then everybody is clipped to the box
-of these intervals. After the first step the other steps are taken only if their expected gain
-exceeds their cost.
+*window*: its position. One user changes the count of each window by at most 1, and windows far from
+all users are empty, so the choice costs half of what a private median costs; 3. *ends*: the
+clipping bound on each side, unless it is the end of the range (:mod:`quorate.means.routes.ends`).
+Then everybody is clipped to the box of these intervals. Each step after the first is taken only if
+its expected gain exceeds its cost.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Cut:
 
     @classmethod
     def at(cls, end: End, *, width: float, evidence: float, users: Size) -> _Cut:
-        """Return the effect for a window of this width; ``evidence`` is users times epsilon."""
+        """Return the cut for a window of this width; ``evidence`` is users times epsilon."""
         steep = _STEEP / math.log(max(evidence, math.e)) ** 3
         heavy = _HEAVY * min(end.distance / width, _LONGEST)
         pull = (steep + heavy) * end.distance / evidence
@@ -80,7 +80,9 @@ class PureSearch:
     size: Size
 
     def middles(self, widths: Sequence[float | None], known: ExpectedErrors) -> list[float]:
-        """Release the middles of windows of these widths; the middle of the range if there is none.
+        """Release the middle of each feature's window.
+
+        A feature without a window gets the middle of its range.
 
         Few users lie in other windows, so distant windows do not raise the cost.
         """
@@ -124,7 +126,7 @@ class PureSearch:
     def clipped(
         self, bound: Bound, *, pulls: NDArray[np.float64], worst: float, share: float, spread: float
     ) -> MeanRelease:
-        """Clip everybody to ``bound`` and release the mean with all that is left."""
+        """Clip everybody to ``bound`` and release the mean with the rest of the budget."""
         ones, size = np.ones(self.users.dimension), self.size
         run = PureRun(users=self.users, half_widths=ones, account=self.account)
         epsilon = float_down(self.account.left)
@@ -197,7 +199,7 @@ class IntervalRun(PureSearch):
         )
 
     def _interval(self, column: int, width: float, middle: float, outer: float) -> _Interval:
-        """Return an interval of a feature; it may reach farther to one side than to the other."""
+        """Return the clipping interval of a feature; it need not be symmetric around the window."""
         n = self.size.number
         reaches = {sign: 1.0 - sign * middle for sign in (-1.0, 1.0)}
         far = [sign for sign, reach in reaches.items() if reach > _NEAR * width]

@@ -1,4 +1,4 @@
-"""How far apart users are, from random pairs: one private statistic before any search."""
+"""How far apart users are, estimated from random pairs: one private statistic before any search."""
 
 from __future__ import annotations
 

@@ -4,11 +4,11 @@ Numbers are in half-widths of the public range. The fullness of a window, in use
 
 .. math:: W - a P - s n
 
-where W users are in the window, P of them in its fullest cell, or a sixteenth of all if it holds
-fewer, and n in all, which is public or released. Its sensitivity is in
-:mod:`quorate.core.questions.windows`. With a = 0 it is a share s of the users; otherwise
-users who hold the same number do not count for the others: with a = 1 - s a window must also hold a
-share s of the others.
+where W users are in the window, P of them in its fullest cell (or a sixteenth of all users if the
+fullest cell has fewer), and n is the public or released number of users. Its sensitivity is derived
+in :mod:`quorate.core.questions.windows`. With a = 0 a window is full if it holds a share s of the
+users. With a = 1 - s users who all have the same value are ignored: a full window also holds a
+share s of the other users.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Windows"]
 
 @dataclass(frozen=True)
 class Windows:
-    """Cells of one value of each present user, and counts of users in windows of cells.
+    """One cell for the value of each present user, and counts of users in windows of cells.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Windows:
         return cls(CellCounts.of(values, cell=POINT), size)
 
     def above(self, width: float, share: float, *, alike: float = 0.0) -> Sealed:
-        """Return by how many 64ths of a user the best window exceeds the required number."""
+        """Return by how many users, in 64ths, the fullest window exceeds the required number."""
         fullest = self.cells.fullest(
             width=width,
             alike=round(FINE * alike),
@@ -77,10 +77,10 @@ class Windows:
     def are_in(self, width: float, *, epsilon: float, account: Account) -> bool:
         r"""Release whether a window of this width holds enough users.
 
-        Users with the most frequent value in the window do not count. If nearly all users have the
-        same value, a window around it says nothing about the others. The answer is wrong with
-        probability at most :math:`e^{-\epsilon k}`, where k is how many users the window is above
-        or below the required number.
+        Users who have the most frequent value in the window are not counted. If nearly all users
+        have the same value, a window around it shows nothing about the others. The answer is wrong
+        with probability at most :math:`e^{-\epsilon k}` if the number of users in the window
+        differs from the required number by k.
         """
         more = self.above(width, OTHERS, alike=1.0)
         mechanism = ChooseBest(
@@ -91,11 +91,11 @@ class Windows:
     def how_narrow(self, *, epsilon: float, account: Account) -> float | None:
         """Release the width of the smallest window with most users; None if it is a single point.
 
-        Answer j means that width j is the smallest with a full window; the first answer means that
-        no window is full. Its score is the smallest of three margins: how far width j is above the
-        required number of users, how far the next width is below it, and how far the point is below
-        it. The score of the last answer (a point) is how far the point is above the required
-        number.
+        Answer j means that width j is the smallest one with a full window; the first answer means
+        that no window is full. Its score is the smallest of three margins: how far width j is above
+        the required number of users, how far the next width is below it, and how far the point is
+        below it. The last answer means that a single point is full; its score is how far the point
+        is above the required number.
         """
         asked = widths()
         more = [self.above(width, IN_WINDOW, alike=1.0 - IN_WINDOW) for width in asked]

@@ -127,7 +127,7 @@ def private_score(
     beta : float, default=0.05
         Probability that the error exceeds the stated bound.
     relation, ledger, data_name
-        As everywhere.
+        As in every estimator.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first; records with another label do not count.
     delta, relation, ledger, data_name, random_state
-        As everywhere; ``trust="local"`` needs ``Relation.REPLACE`` and no delta.
+        As in every estimator; ``trust="local"`` needs ``Relation.REPLACE`` and no delta.
 
     Attributes
     ----------

@@ -217,7 +217,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first; records with another label are dropped.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` gives the public seed and must not depend on the data.
+        As in every estimator; ``random_state`` gives the public seed and must not depend on the
+        data.
 
     Attributes
     ----------
