@@ -29,7 +29,7 @@ __all__ = ["UserDistribution", "new_figure"]
 # Share of epsilon that finds the cap of records, and the share of users below it.
 _CAP_SHARE = Fraction(1, 20)
 _BELOW_CAP = Fraction(9, 10)
-_LARGEST_POWER = 30
+_LARGEST_POWER = 30  # machine: caps of up to 2^30 records
 
 
 def new_figure() -> tuple[Any, Any]:

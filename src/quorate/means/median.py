@@ -43,7 +43,7 @@ __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 _REDUCTIONS = ("median", "mean", "middle half")
 LOOK = Fraction(1, 5)
 """Share of the budget of a quantile that looks by how much it is off."""
-_BETA = 0.05
+_BETA = 0.05  # public: 95 % is the convention of stated errors
 ROUTE = Route(
     name="exponential", reason="the wanted share of users lies below the point, up to the error."
 )

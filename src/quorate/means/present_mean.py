@@ -56,11 +56,12 @@ __all__ = [
 _DOUBT = 8.0
 # Fewer than this many scales of present users are nobody.
 _BELIEVED = 3.0
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # machine: floats
 """Far more than the rounding errors of one vote."""
 
-_CONFIDENCE = 0.95
-# Fourth moments: the variance of a squared number of variance 1, normal or Laplace.
+_CONFIDENCE = 0.95  # public: the convention of stated errors
+# derived: the variance of a squared number of variance 1, from the fourth moments 3 and 6 of the
+# normal and the Laplace law.
 _NORMAL, _LAPLACE = 2.0, 5.0
 
 

@@ -32,7 +32,7 @@ from quorate.ranges import as_bound, declared_bound, for_squares, half_widths
 __all__ = ["CENTRE_SHARE", "QUARTILES_APART", "UserScaler", "scaler_route"]
 
 CENTRE_SHARE = Fraction(2, 5)
-# Distance of the quartiles of a normal distribution in standard deviations.
+# derived: distance of the quartiles of a normal distribution in standard deviations.
 QUARTILES_APART = 1.349
 # A scale below this part of the range is noise: the feature is left at the scale of its range.
 _SMALLEST_SCALE = 2.0**-30

@@ -51,7 +51,8 @@ _MOST_PAIRED = 2**16
 _SCORES, _USABLE, _RECORDS = Fraction(13, 20), Fraction(1, 10), Fraction(1, 4)
 ROUTE = Route(name="pairs", reason="pairs of users, compared with halves of their own records.")
 # Half-widths of normal intervals that hold with 95 %.
-_CONFIDENCE, _NORMAL = 0.95, 1.96
+_CONFIDENCE = 0.95  # public: the convention of stated errors
+_NORMAL = 1.96  # derived: the quantile of the normal law for it
 _COVERS = (
     "Privacy noise and the choice of pairs, if users are normal around their centres; not the "
     "sampling of the people themselves."
@@ -59,7 +60,7 @@ _COVERS = (
 _POINTS = 400
 # What unequal numbers of records and a law that is not quite normal may move the share by.
 _LAW = 0.03
-_TINY = 1e-300
+_TINY = 1e-300  # machine: floats
 # No reading of noisy inverse records claims more records than this.
 _MOST = 2.0**20
 

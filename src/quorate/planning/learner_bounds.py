@@ -37,7 +37,7 @@ __all__ = [
     "user_learner_users",
 ]
 
-# Where 1 + 1/6300 and 6303/6302 of Lemma 5.1 are met by Bernstein's inequality.
+# public: as printed, where 1 + 1/6300 and 6303/6302 of Lemma 5.1 are met by Bernstein's inequality.
 _MEDIAN_DEVIATION = 12_610.0
 _BERNSTEIN = 1.001
 

@@ -42,7 +42,7 @@ __all__ = [
 
 # Perturbations larger than this leave the region in which the constructions are distributions.
 _LARGEST = 0.9
-# Members are a little more than twice the error apart, so that no answer is within it of two.
+# derived: members are more than twice the error apart, so that no answer is within it of two.
 _APART = 2.0 * (1.0 + 1e-9)
 
 

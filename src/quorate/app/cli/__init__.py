@@ -41,7 +41,7 @@ _REFUSALS = (
     QueriesExhaustedError,
     SeriesStoreError,
 )
-_INTERRUPTED, _UNFORESEEN = 130, 70
+_INTERRUPTED, _UNFORESEEN = 130, 70  # public: 128 + SIGINT, and EX_SOFTWARE of sysexits.h
 # Typer brings its own copy of click or uses the installed one; either way this is UsageError.
 _UsageError: Any = typer.BadParameter.__base__
 

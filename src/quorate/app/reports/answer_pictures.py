@@ -22,10 +22,10 @@ from quorate.app.reports.rule_pictures import rule_drawing
 
 __all__ = ["answer_picture"]
 
-_MOST_ROWS = 40  # more dots than that cannot be read
-# Numbers whose sizes differ more than that get an axis each.
+_MOST_ROWS = 40  # machine: more dots than that cannot be read
+# machine: numbers whose sizes differ more than that get an axis each, to be seen on a screen.
 _RATIO = 20.0
-# So do numbers with an error bar shorter than this part of their axis, which nobody would see.
+# machine: so do numbers with an error bar that is too short to be seen on such an axis.
 _WIDTH = 50.0
 
 

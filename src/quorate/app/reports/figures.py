@@ -44,11 +44,12 @@ _VARIABLES = {
 }
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v")
-# Inches and points: about as wide as the column of a phone, so that letters stay readable there.
+# machine: inches and points; about as wide as the screen of a phone, so that letters stay
+# readable there.
 _WIDTH, _HEIGHT, _LETTERS = 5.0, 3.6, 11.0
-NORMAL_95 = 1.96
+NORMAL_95 = 1.96  # derived: the 97.5 % quantile of the normal law
 """Standard errors to both sides of a 95 % confidence interval: a quantile of the normal law."""
-_LONGEST = 22  # letters of a label that fit beside an axis
+_LONGEST = 22  # machine: letters of a label that fit beside an axis
 _READABLE = 8  # columns of a matrix whose numbers can still be read
 
 

@@ -12,7 +12,7 @@ from quorate.series.user_series import UserSeries
 
 __all__ = ["SeriesCurve", "draw_series", "series_page"]
 
-# At most this many lines are drawn in one picture; other groups are in the table.
+# machine: at most this many lines are drawn in one picture; other groups are in the table.
 _LINES = 5
 _LABELS = 4
 

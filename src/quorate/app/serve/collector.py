@@ -39,9 +39,9 @@ KEY_HEADER = "Quorate-Key"
 _TOKEN_BYTES = range(8, 65)
 _MAX_BATCH = 64 * 2**20
 """Bytes of one batch; a shuffler with more sends several."""
-_MESSAGE_SECONDS = 5.0
+_MESSAGE_SECONDS = 5.0  # machine: time
 """Until a message of some bytes is there; the slowest telephone takes less."""
-_BATCH_SECONDS = 120.0
+_BATCH_SECONDS = 120.0  # machine: time
 """Until a batch is there, from a shuffler that has shown its key: half a megabyte a second."""
 
 Answer = tuple[int, dict[str, str]]

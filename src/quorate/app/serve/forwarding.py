@@ -15,8 +15,8 @@ from quorate.local.task import Task
 
 __all__ = ["CollectorError", "fetch_task", "forward_batches", "send_message"]
 
-_SECONDS = 10.0
-_DONE = (200, 201)
+_SECONDS = 10.0  # machine: time
+_DONE = (200, 201)  # public: HTTP's OK and Created
 
 
 class CollectorError(QuorateError, RuntimeError):

@@ -31,8 +31,8 @@ from quorate.local.task import Task
 
 __all__ = ["Kept", "MessageStore"]
 
-_PATIENCE = 100
-_APPLICATION_ID = 0x51524D53  # "QRMS"
+_PATIENCE = 100  # machine: time
+_APPLICATION_ID = 0x51524D53  # public: the letters "QRMS", which mark the file
 _SCHEMA = """
 CREATE TABLE tasks (id TEXT PRIMARY KEY, seed TEXT NOT NULL UNIQUE, document TEXT NOT NULL,
     opened TEXT NOT NULL);

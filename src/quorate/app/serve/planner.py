@@ -48,7 +48,7 @@ _LIMITS = {
 }
 """What the page plans for: strangers ask it, and arithmetic takes as long as numbers are large."""
 _CELLS = frozenset({"cdf", "histogram", "quantiles", "shares", "table"})
-_MOST_CELLS = 10_000
+_MOST_CELLS = 10_000  # machine: time
 """The same for tasks whose size is one of cells, and not only seen through its logarithm."""
 _YES = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 

@@ -42,7 +42,7 @@ __all__ = [
     "split_epsilon",
 ]
 
-SHARE = Fraction(1, 20)
+SHARE = Fraction(1, 20)  # public: the command line states it
 """Part of epsilon that is spent on the count."""
 
 Listed = Mapping[str, Sequence[Any]]

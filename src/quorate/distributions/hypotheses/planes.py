@@ -58,8 +58,9 @@ _ANGLES = 128
 _CELLS_AT_ONCE = 2**15
 # Some eight of ten matrices of a box have an eigenvalue out of bounds.
 _MOST_PROPOSED = 16 * MAX_MEMBERS
-_PINSKER = 0.5 / math.sqrt(2.0)
-# The share of the squared radius that three numbers of a covariance get beside two of a mean.
+_PINSKER = 0.5 / math.sqrt(2.0)  # derived: Pinsker's inequality for the total variation
+# derived: 3 / (3 + 2), the share of the squared radius for three numbers of a covariance beside
+# the two of a mean.
 _COVARIANCE_SHARE = 0.6
 
 

@@ -15,7 +15,7 @@ from quorate.exceptions import ParameterError, UnboundedContributionError
 
 __all__ = ["as_edges", "declared_edges", "loose_edges"]
 
-_LARGEST, _NARROWEST = 1e100, 1e-100
+_LARGEST, _NARROWEST = 1e100, 1e-100  # machine: squares and ratios stay floats
 _MAX_CELLS = 10**6  # machine: memory
 # A loosely known range is resolved down to this many powers of two below its largest number.
 _POWERS = 20

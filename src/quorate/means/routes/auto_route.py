@@ -33,7 +33,7 @@ __all__ = ["AutoRun", "InHalfWidths", "unit_bound"]
 # This many scales of its noise a number of present users must be short before anyone is missed, and
 # this many are taken off it then: e^-9 and e^-3 of all runs.
 _MISSED, _CAREFUL = 9.0, 3.0
-# Costs are added up in floating point.
+# machine: costs are added up in floating point.
 _ROUNDING = 1.0 + 2.0**-40
 _WIDE = "users fill most of the public range."
 _FEW = "too few users to find a range privately."

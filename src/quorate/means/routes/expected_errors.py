@@ -57,10 +57,11 @@ _NATS = 8.0
 _COUNT, _MOST_ASKED, _ENDS = 1 / 32, 1 / 8, 1 / 4
 # Before anything is known people are taken to spread over this share of the range.
 _GUESS = 1 / 64
-# Windows of normal users in their standard deviations; and their absolute value: mean, deviation.
+# Windows of normal users in their standard deviations.
 WINDOW, OTHERS_WINDOW = (
     2.0 * NormalDist().inv_cdf((1.0 + share) / 2.0) for share in (IN_WINDOW, OTHERS)
 )
+# derived: the mean and the deviation of the absolute value of a normal number.
 _AWAY, _VARIES = math.sqrt(2.0 / math.pi), math.sqrt(1.0 - 2.0 / math.pi)
 
 

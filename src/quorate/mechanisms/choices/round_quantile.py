@@ -32,7 +32,7 @@ _DIGITS = 12  # public: the digits of an answer, as documented
 _DIGITS_OF_FLOATS = 15  # machine: 10^15 < 2^50
 """Numbers of points stay below 2^50, so that a float's nearest point is found without a doubt."""
 
-_NARROWEST, _LARGEST = 1e-290, 1e300
+_NARROWEST, _LARGEST = 1e-290, 1e300  # machine: floats
 
 _SCALE_WEIGHT = 1 << 57
 """About the weight of each scale: 2^6 scales stay below 2^63, a finest point has some 2^13."""

@@ -54,7 +54,7 @@ __all__ = ["SetUnion", "passing_bound"]
 _RADIUS = 2**17
 # What each round may spend, as squares: the next one twice as much as the one before.
 _SHARES = (1, 2, 4)
-# erfc and its argument are good to far fewer units than this.
+# machine: erfc and its argument are good to far fewer units than this.
 _ROUNDING = 1 + 2.0**-40
 # machine: below it erfc leaves the range of floats, and a chance would become 0.
 RAREST = 2.0**-900

@@ -52,7 +52,7 @@ __all__ = [
     "unavoidable_excess",
 ]
 
-_HALVINGS = 40
+_HALVINGS = 40  # machine: a bisection to 2^-40
 _LARGE = 2000.0
 # Measured: excess of capped regret x n epsilon = this ln(1/beta) + this ln(options).
 _REGRET_DOUBT = 1.5

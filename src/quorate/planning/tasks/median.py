@@ -24,10 +24,10 @@ from quorate.ranges import half_width
 
 __all__ = ["MedianTask"]
 
-_HALF_POINTS = 300
+_HALF_POINTS = 300  # machine: points of a quadrature
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.6
-# Ranks less likely than this add nothing that a float would notice beside a failure probability.
+# machine: ranks less likely than this add nothing that a float would notice beside a failure probability.
 _NEVER = 1e-22
 
 

@@ -30,7 +30,7 @@ _CAUTION = 0.4
 _ANSWERING = 60.0
 # Measured: the range that few people get varies by itself.
 _FEW = 100.0
-# Squares of normal values deviate by this many variances.
+# derived: squares of normal values deviate by this many variances.
 _OF_SQUARES = math.sqrt(2.0)
 
 
