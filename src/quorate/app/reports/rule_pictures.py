@@ -19,9 +19,8 @@ from quorate.core.public_randomness import public_generator
 
 __all__ = ["influences", "rule_drawing", "segments"]
 
-_ALL_INPUTS = (
-    12  # machine: features of which all 2^12 inputs are tried; of more, as many drawn at random
-)
+# machine: of up to so many features all 2^12 inputs are tried; of more, as many are drawn.
+_ALL_INPUTS = 12
 
 
 def rule_drawing(estimator: Any, features: Sequence[str]) -> Drawing | None:

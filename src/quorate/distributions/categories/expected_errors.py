@@ -53,7 +53,7 @@ RATIO = 2.0**0.25
 DIAMETER = {1: 2.0, 2: math.sqrt(2.0)}
 """The largest distance of two points of the simplex, in the L1 and the L2 norm."""
 
-# derived: a vector of normal coordinates is so many times as long in L1 as in L2, times the root of k.
+# derived: k normal coordinates are this times the root of k as long in L1 as in L2.
 _L1_OF_L2 = math.sqrt(2.0 / math.pi)
 # Half of all data sets are taken to be alike, and a spread to be half of the widest that pays.
 _HALF = 0.5

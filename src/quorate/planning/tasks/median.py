@@ -27,7 +27,7 @@ __all__ = ["MedianTask"]
 _HALF_POINTS = 300  # machine: points of a quadrature
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.6
-# machine: ranks less likely than this add nothing that a float would notice beside a failure probability.
+# machine: ranks less likely than this add nothing to a float.
 _NEVER = 1e-22
 
 

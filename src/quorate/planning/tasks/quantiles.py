@@ -20,7 +20,7 @@ __all__ = ["QuantilesTask", "level_error"]
 
 _POINTS = 601  # machine: points of a quadrature
 _FARTHEST = 8.0
-# machine: ranks are found to within this; those less likely than the other add nothing to a probability.
+# machine: ranks are found to within this; those less likely than the other add nothing.
 _CLOSEST, _NEVER = 1e-13, 1e-22
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.4
