@@ -51,7 +51,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _LastFit:
-    """The state of a warm start: released coefficients and their guarantee."""
+    """The state for a warm start: released coefficients and their guarantee."""
 
     weights: Vector
     offsets: Vector
@@ -59,11 +59,11 @@ class _LastFit:
 
 
 class LinearModel(MayBeConstant):
-    """Base of the linear models: one private descent in released coordinates.
+    """Base of the linear models: one private gradient descent in released coordinates.
 
-    The order of a fit: check parameters; refuse what public numbers call hopeless; charge; group
-    the records; release (records per user, centre and spread of the features, radii, gradients);
-    promise. Parameters are described by the subclasses.
+    A fit takes these steps in this order: check parameters; refuse what public numbers show to be
+    hopeless; charge; group the records; release (records per user, centre and spread of the
+    features, radii, gradients); state the guarantee. Parameters are described by the subclasses.
     """
 
     _takes_crowds = True
@@ -108,7 +108,7 @@ class LinearModel(MayBeConstant):
 
     @property
     def partial_fit(self) -> NoReturn:
-        """Refused: see the message."""
+        """Always refused; the message says why."""
         refuse_partial_fit(type(self).__name__)
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> LinearModel:
@@ -117,21 +117,21 @@ class LinearModel(MayBeConstant):
         return self._fit(X, y, users)
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
-        """Return how good the prediction of each record is, from 0 to 1."""
+        """Return a score from 0 to 1 for the prediction of each record."""
         raise NotImplementedError
 
     def _loss(self) -> LinearLoss:
         raise NotImplementedError
 
     def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
-        """Release the constant model; ``theta`` are coefficients to begin at, in coordinates."""
+        """Release the constant model; ``theta`` are the first coefficients, in coordinates."""
         raise NotImplementedError
 
     def _scaled_targets(self, targets: Vector) -> Vector:
         return targets
 
     def _unit(self) -> float:
-        """Return the scale of the target in the descent."""
+        """Return the scale of the target during training."""
         return 1.0
 
     def _check_parameters(self) -> None:
@@ -161,10 +161,10 @@ class LinearModel(MayBeConstant):
             self._feasibility(n_users, n_features).require()
 
     def refuse(self, X: Any, users: Any, *, halves: int = 1) -> Any:
-        """Refuse what parameters, types and public numbers show to be wrong.
+        """Refuse wrong use, as far as parameters, types and public numbers show it.
 
-        ``halves`` is the number of parts into which the users will be split. Returned are the ids,
-        grouped if somebody had to count them.
+        ``halves`` is the number of parts into which the users will be split. Return the ids,
+        already grouped if the users had to be counted.
         """
         self._check_parameters()
         self._loss()
@@ -221,10 +221,10 @@ class LinearModel(MayBeConstant):
         return self.batch_rate is None
 
     def fit_from(self, data: People, account: Account, *, told: Any = None) -> LinearModel:
-        """Fit as a part of a larger fit, which has checked everything and pays by ``account``.
+        """Fit as a part of a larger fit, which has checked everything and pays from ``account``.
 
-        The guarantee is that of the larger fit. ``told`` is the table from which the users came, if
-        its types say more about the bounds.
+        The guarantee is stated by the larger fit. ``told`` is the table from which the users came,
+        if its column types determine the bounds.
         """
         self._declared = account.declared
         people = self._population(data)
@@ -275,7 +275,7 @@ class LinearModel(MayBeConstant):
     def _keep(
         self, trained: Trained, loss: LinearLoss, geometry: Geometry, limits: FeatureRange | None
     ) -> None:
-        """Set the fitted attributes: coefficients of features as they come, and their errors."""
+        """Set the fitted attributes: coefficients for the original features, and their errors."""
         features = geometry.centre.size
         rows = geometry.outward(trained.theta, loss).reshape(loss.outputs, -1)
         weights = rows[:, :features]

@@ -1,4 +1,4 @@
-"""Losses of labels beside the logistic one: a margin, several classes, and weights of classes."""
+"""Other losses for labels: margins, several classes, and class weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _POINTS = 512
 class SmoothedHingeLoss(LinearLoss):
     """The hinge loss of targets 0 and 1, its corner rounded over ``width``.
 
-    With the margin s = (2 y - 1) z: zero for s >= 1, linear for s <= 1 - width, quadratic between.
+    The margin is s = (2 y - 1) z. The loss is zero for s >= 1, linear for s <= 1 - width, and
+    quadratic between.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class SmoothedHingeLoss(LinearLoss):
         return np.asarray(self.curvature * np.where(bent, _RIGHT, _BENT_AT_LEAST))
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return minus the side, times how far the margin is missed."""
+        """Return minus the sign of the label, times the amount by which the margin is missed."""
         side = 2.0 * targets[:, None] - 1.0
         missed = np.clip((1.0 - side * predictions) / self.width, 0.0, 1.0)
         return np.asarray(-side * missed)
@@ -64,9 +65,9 @@ class SmoothedHingeLoss(LinearLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxLoss(LinearLoss):
-    """Minus the log-likelihood of ``classes`` labels 0, 1, ...
+    """The negative log-likelihood of labels 0, 1, ..., ``classes`` - 1.
 
-    A target that is none of them counts as no label.
+    A record with any other target is ignored.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class SoftmaxLoss(LinearLoss):
 
     @property
     def outputs(self) -> int:
-        """One prediction a class."""
+        """One prediction per class."""
         return self.classes
 
     def expected_curvature(self, theta: Vector) -> Vector:
@@ -114,7 +115,7 @@ class SoftmaxLoss(LinearLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassWeighted(LinearLoss):
-    """A loss whose records count as much as their label, the place of a public weight.
+    """A loss in which the weight of a record is the public weight of its label.
 
     Examples
     --------
@@ -132,16 +133,16 @@ class ClassWeighted(LinearLoss):
 
     @property
     def curvature(self) -> float:
-        """That of the inner loss: no weight is above 1."""
+        """The curvature of the inner loss; it is enough because no weight is above 1."""
         return self.inner.curvature
 
     @property
     def outputs(self) -> int:
-        """Those of the inner loss."""
+        """The outputs of the inner loss."""
         return self.inner.outputs
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return that of the inner loss."""
+        """Return the expected curvature of the inner loss."""
         return self.inner.expected_curvature(theta)
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:

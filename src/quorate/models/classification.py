@@ -32,7 +32,7 @@ _CONSTANT_SHARE = 0.25
 
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
-    """What both classifiers share: public classes and the way from scores to labels."""
+    """What all classifiers share: public classes, and the conversion of scores to labels."""
 
     classes: Sequence[Any]
     class_weight: Mapping[Any, float] | None
@@ -51,7 +51,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         """Fit on records ``X``, labels ``y`` and the ids ``users``, or on a UserData.
 
         Records whose label is not among ``classes`` are left out. In a UserData the target is the
-        place of the label (``UserData.from_frame(..., classes=...)``).
+        index of the label (``UserData.from_frame(..., classes=...)``).
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return self
 
     def _weighted(self, loss: LinearLoss) -> LinearLoss:
-        """Return the loss whose records count as much as their labels do."""
+        """Return the loss with the public weights of the labels."""
         if self.class_weight is None:
             return loss
         shares = tuple(map(float, public_weights(self.class_weight, self._check_classes())))
@@ -93,8 +93,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         ----------
         X : array or frame
         return_std : bool, default=False
-            Return the standard error of each score as well: what ``error_`` covers, for this row;
-            infinite where ``error_`` states nothing.
+            Also return the standard error of each score, computed from ``error_``. It is infinite
+            where ``error_`` states nothing.
         """
         scores = _one_or_more(self._predictions(X))
         return (scores, _one_or_more(self._errors(X))) if return_std else scores
@@ -102,8 +102,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with the highest score.
 
-        A row in which something is missing has none, as its probabilities are NaN: NaN where labels
-        are numbers, which are floats then, and else None.
+        A row with a missing value has no label, because its probabilities are NaN. Its prediction
+        is NaN if labels are numbers (the result is then an array of floats), otherwise None.
         """
         scores = self._predictions(X)
         labels = np.asarray(self.classes_[_best(scores)])
@@ -116,7 +116,10 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of records that are predicted; one with a missing value is not."""
+        """Return the share of records that are predicted correctly.
+
+        A record with a missing value counts as wrong.
+        """
         labels = self.predict(X)
         known = np.array([label is not None and label == label for label in labels.tolist()])
         if known.all():
@@ -130,14 +133,17 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return labels if len(self.coef_) > 1 else labels[1:]
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
-        """Return 1 for each record whose label (its place among the classes) is predicted."""
+        """Return 1 for each correctly predicted record.
+
+        A label is given by its index among the classes.
+        """
         good = _best(self._stored_predictions(rows)) == targets
         return np.asarray(good, dtype=np.float64)
 
     def _constant_targets(self, targets: Vector) -> Vector:
-        """Return one column a class but the first: 1 where a record has this label.
+        """Return one column per class except the first: 1 if a record has this label.
 
-        Of two classes it is 1/2 or -1/2, so that half of the noise is needed.
+        With two classes the entries are 1/2 and -1/2, which halves the noise.
         """
         places = np.arange(1, len(self._check_classes()))
         held = np.asarray(targets[:, None] == places, dtype=np.float64)
@@ -160,7 +166,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return self._offsets_of(self._released_shares(means)[0])
 
     def _offsets_of(self, shares: Vector) -> Vector:
-        """Return the offsets with which classes have these shares."""
+        """Return the intercepts at which the classes have these shares."""
         scores = np.log(shares)
         if self.class_weight is not None:
             scores += np.log(public_weights(self.class_weight, self._check_classes()))
@@ -192,7 +198,7 @@ def _one_or_more(columns: Vector) -> Vector:
 
 
 def _best(scores: Vector) -> NDArray[np.intp]:
-    """Return the place of the class with the highest score."""
+    """Return the index of the class with the highest score."""
     if scores.shape[1] == 1:
         return np.asarray(scores[:, 0] > 0, dtype=np.intp)
     return np.asarray(scores.argmax(axis=1))
@@ -201,9 +207,9 @@ def _best(scores: Vector) -> NDArray[np.intp]:
 class LogisticRegression(_LinearClassifier):
     r"""Logistic regression over users, hiding any one user's whole record.
 
-    Two classes, or several at once (multinomial). Minimises the mean over users of each user's mean
-    log-loss: everybody counts once. The error falls with the number of records per user, at a fixed
-    number of users.
+    Two classes, or several at once (multinomial). The model minimises the mean over users of each
+    user's mean log-loss, so every user counts once. The error falls with the number of records per
+    user, at a fixed number of users.
 
     Privacy
     -------
@@ -215,21 +221,23 @@ class LogisticRegression(_LinearClassifier):
         ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``,
         ``error_``, ``trace_``
     numerics : exact
-    proof : The centre and second moment of the features (of few users one scale), the shares of the
-        labels, the mean log length of a gradient, ``steps`` clipped mean gradients with their lifts
-        (:mod:`quorate.core.bounds.lifted_ball`), and the mean of (prediction minus label), each a
-        Gaussian mechanism or a noisy search on one bounded contribution a user, each with its part
-        of one :class:`~quorate.core.account.account.Account`. All else is post-processing.
+    proof : The following are released: the centre and second moment of the features (with few users
+        one scale), the shares of the labels, the mean log length of a gradient, ``steps`` clipped
+        mean gradients with their lifts (:mod:`quorate.core.bounds.lifted_ball`), and the mean of
+        (prediction minus label). Each is a Gaussian mechanism or a noisy search on one bounded
+        contribution per user, and is paid from one :class:`~quorate.core.account.account.Account`.
+        Everything else is post-processing.
 
     Utility
     -------
-    Untuned, at epsilon = 1, delta = 1e-6, 20 features of condition number 10: excess risk about
-    0.006 for 1000 users of 10 records, 0.0005 for 100 records, where group privacy, tuned, has
-    0.04. Coefficients are a posterior mean: with too little signal that is the constant model.
+    Without tuning, at epsilon = 1, delta = 1e-6 and 20 features of condition number 10, the excess
+    risk is about 0.006 for 1000 users of 10 records and 0.0005 for 100 records. Tuned group privacy
+    has 0.04. Coefficients are a posterior mean. With too little signal it is the constant
+    (intercept-only) model.
 
     Complexity
     ----------
-    One pass over the records a step (20 by default) and a few more.
+    One pass over the records per step (20 by default) and a few more.
 
     Parameters
     ----------
@@ -237,32 +245,37 @@ class LogisticRegression(_LinearClassifier):
         ``delta`` > 0.
     classes : sequence, default=(0, 1)
         Public labels, compared as numbers if all are numbers and as text otherwise; records with
-        another label are dropped. In a ``UserData`` the targets are places (0, 1, ...) already.
+        another label are dropped. In a ``UserData`` the targets are indices of labels (0, 1, ...)
+        already.
     bounds : None, float, pair, dict or Box, default=None
-        Public limits of the features, of all or by column; values beyond are clipped. A pair of
-        dates makes a column days since the first. Without bounds features are used as they come:
-        fine when they have comparable scales.
+        Public limits of the features, for all of them or by column; values outside are clipped. A
+        pair of dates converts a column of dates to days since the first date. Without bounds
+        features are used without scaling, which works well if their scales are comparable.
     categories : dict, optional
-        Public values by column, ``{"region": ["north", "south"]}``: each becomes a column of zeros
-        and ones; a value that is not listed has zeros only (:mod:`quorate.data.coding`).
+        Public values by column, such as ``{"region": ["north", "south"]}``. Each value becomes a
+        column of zeros and ones. A value that is not listed has zeros in all of them
+        (:mod:`quorate.data.coding`).
     class_weight : dict, optional
         Public weights of labels, such as ``{0: 1, 1: 9}``; 1 for a label without one. They are
-        used divided by the largest, so that no record counts more than once.
+        divided by the largest one, so no record counts more than once.
     fit_intercept : bool, default=True
     penalty : float, default=0.0
         Strength of penalty / 2 x squared coefficients (of the scaled features if there are bounds).
     records : int or "auto", default="auto"
-        Records of a typical user, if that is public: hopeless fits are refused by a sharper rule.
+        Number of records of a typical user, if it is public. It allows a sharper rule for refusing
+        hopeless fits.
     steps : int, optional
-        20 by default.
+        Number of gradient steps; 20 by default.
     batch_rate : float, optional
-        Probability with which a user takes part in a step; full batches by default.
+        Probability with which a user takes part in a step; by default all users take part in all
+        steps.
     warm_start : bool, default=False
-        Start from the last fit; both are charged.
+        Start from the last fit; both fits are charged.
     hopeless : {"refuse", "constant"}, default="refuse"
-        What to do when public numbers say that noise must win: raise, or release a constant.
+        What to do if public numbers show that noise must hide every signal: raise an error, or
+        release a constant model.
     progress : bool, optional
-        Progress bar; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
         As in every estimator.
 
@@ -271,12 +284,12 @@ class LogisticRegression(_LinearClassifier):
     classes_ : array
     coef_ : array of shape (1, d) for two classes, (classes, d) for more
     intercept_ : array
-        The property ``coefficients_`` says both with the names of the columns on them.
+        The property ``coefficients_`` lists both with the column names.
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
     error_ : CoefficientError
-        How far coefficients are from those without privacy; says why if it cannot be told.
+        How far the coefficients are from those without privacy, or the reason why this is unknown.
     guarantee_ : Guarantee
 
     References
@@ -374,15 +387,15 @@ class LinearSVC(_LinearClassifier):
         ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``,
         ``error_``, ``trace_``
     numerics : exact
-    proof : That of :class:`LogisticRegression` with another loss.
+    proof : As for :class:`LogisticRegression`, with another loss.
 
     Utility
     -------
-    That of :class:`LogisticRegression`.
+    As for :class:`LogisticRegression`.
 
     Complexity
     ----------
-    That of :class:`LogisticRegression`.
+    As for :class:`LogisticRegression`.
 
     Parameters
     ----------
@@ -391,10 +404,10 @@ class LinearSVC(_LinearClassifier):
         Public labels; records with another label are dropped. For more classes use
         :class:`LogisticRegression`.
     width : float, default=0.5
-        Over which the corner of the hinge is rounded.
+        Width over which the corner of the hinge is rounded.
     penalty : float, default=0.001
-        Strength of penalty / 2 x squared coefficients. With ``bounds`` they are those of features
-        in half-widths, so that wide bounds strengthen it.
+        Strength of penalty / 2 x squared coefficients. With ``bounds`` features are measured in
+        half-widths, so wide bounds strengthen the penalty.
     bounds, categories, class_weight, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LogisticRegression`.
     hopeless, progress, relation, ledger, data_name, random_state
@@ -470,7 +483,7 @@ class LinearSVC(_LinearClassifier):
         return tags
 
     def _offsets_of(self, shares: Vector) -> Vector:
-        """Return margins of at most one."""
+        """Return intercepts, clipped to margins of at most one."""
         return np.clip(super()._offsets_of(shares), -1.0, 1.0)
 
     def _loss(self) -> LinearLoss:

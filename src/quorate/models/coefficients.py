@@ -1,6 +1,6 @@
 """The coefficients of a fitted linear model with their names, and their error due to noise.
 
-Plain data. How the errors are found is said in :mod:`quorate.models.optimization.posterior`.
+Plain data. :mod:`quorate.models.optimization.posterior` explains how the errors are computed.
 """
 
 from __future__ import annotations
@@ -47,21 +47,22 @@ _COVERS = (
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """A row for each column of numbers and one for the constant, a column for each output.
+    """A row for each numeric column and one for the intercept; a column for each output.
 
-    It speaks Arrow: ``pandas.DataFrame.from_arrow``, ``polars.DataFrame`` and ``pyarrow.table``
-    take it as a table.
+    It supports the Arrow interface, so ``pandas.DataFrame.from_arrow``, ``polars.DataFrame`` and
+    ``pyarrow.table`` accept it as a table.
 
     Parameters
     ----------
     features : tuple of str
     outputs : tuple of str
-        The label that a positive coefficient makes more likely; ``"coefficient"`` for a number.
+        For labels, the label that a positive coefficient makes more likely; ``"coefficient"`` for
+        numbers.
     values : array of shape (features + 1, outputs)
-        The constant is in the last row.
+        The intercept is in the last row.
     errors : array of the same shape, optional
-        Standard errors, where released numbers determine them: the effect of the noise alone. The
-        table then has them too, with the ends of intervals of 95 %.
+        Standard errors due to privacy noise alone, if released numbers determine them. The table
+        then includes them, with the ends of 95 % confidence intervals.
 
     Examples
     --------
@@ -103,7 +104,7 @@ class Coefficients:
     ) -> Coefficients:
         """Return the table of weights (outputs x features) and offsets.
 
-        ``errors`` are the standard errors of both, outputs x (features + 1).
+        ``errors`` are the standard errors of both, as an array of outputs x (features + 1).
         """
         values = np.vstack([np.atleast_2d(weights).T, np.atleast_1d(offsets)])
         return cls(tuple(features), tuple(outputs), values, None if errors is None else errors.T)
@@ -114,7 +115,7 @@ class Coefficients:
         return (*self.features, CONSTANT)
 
     def __getitem__(self, key: str | tuple[str, str]) -> float:
-        """Return the coefficient of a column, for a label where there are several."""
+        """Return the coefficient of a column; with several labels, that of one label."""
         name, output = key if isinstance(key, tuple) else (key, None)
         if name not in self.names or (output is not None and output not in self.outputs):
             raise KeyError(key)
@@ -131,7 +132,7 @@ class Coefficients:
         }
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table: names, coefficients and their errors where they are known."""
+        """Return an Arrow table of names, coefficients and, if they are known, their errors."""
         import pyarrow as pa
 
         columns: dict[str, Any] = {"feature": list(self.names)}
@@ -167,22 +168,22 @@ class Coefficients:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CoefficientError(StatedError):
-    """How far coefficients are from those that fit the same people best without privacy.
+    """How far the coefficients are from the best fit to the same people without privacy.
 
-    The standard deviations of the posterior of the minimum
+    It holds the posterior standard deviations of the minimum
     (:mod:`quorate.models.optimization.posterior`).
 
     Attributes
     ----------
     standard_errors : array of shape (outputs, features + 1)
-        Of each coefficient, that of the constant last (0 if there is none); infinite where nothing
-        can be stated.
+        The standard error of each coefficient, with that of the intercept last (0 if there is no
+        intercept). Infinite if nothing can be stated.
     covariance : array of shape (outputs, features + 1, features + 1)
-        Of the coefficients of each output; empty where nothing can be stated.
+        The covariance of the coefficients of each output; empty if nothing can be stated.
     confidence, bound, coordinates, worst, covers
-        See :class:`~quorate.mechanisms.stated_error.StatedError`. ``bound`` holds the length of the
-        error of all coefficients together; ``worst`` is infinite, because nothing that was released
-        limits what clipping did.
+        See :class:`~quorate.mechanisms.stated_error.StatedError`. ``bound`` is for the length of
+        the error of all coefficients together. ``worst`` is infinite, because no released number
+        limits the clipping bias.
 
     Examples
     --------
@@ -208,7 +209,7 @@ class CoefficientError(StatedError):
     def unknown(
         cls, reason: str, *, outputs: int, features: int, intercept: bool
     ) -> CoefficientError:
-        """Return that nothing is stated, and why.
+        """Return an error that states nothing, with the reason.
 
         >>> error = CoefficientError.unknown("Nobody knows.", outputs=1, features=2, intercept=True)
         >>> error.bound, error.covers
@@ -224,7 +225,7 @@ class CoefficientError(StatedError):
 
     @property
     def stated(self) -> bool:
-        """Whether an error is stated."""
+        """Whether an error is known."""
         return math.isfinite(self.bound)
 
     def of_rows(self, rows: Vector) -> Vector:
@@ -264,8 +265,8 @@ def coefficient_error(
 ) -> CoefficientError:
     """Return the error of coefficients, from the covariance of parameters in a geometry.
 
-    ``limits`` are those to which the features were scaled, ``unit`` is how many units of the target
-    are one of the training.
+    ``limits`` are the limits to which the features were scaled. ``unit`` is the number of units of
+    the target per unit of the training.
     """
     if covariance is None:
         return CoefficientError.unknown(
@@ -281,7 +282,9 @@ def coefficient_error(
 
 
 def error_of_covariance(covariance: Vector, *, outputs: int, intercept: bool) -> CoefficientError:
-    """Return the error of noise with this covariance, the parameters of each output in turn.
+    """Return the error of coefficients whose noise has this covariance.
+
+    Parameters are ordered by output.
 
     >>> error = error_of_covariance(np.diag([0.04, 0.01]), outputs=1, intercept=True)
     >>> error.standard_errors, [round(each, 3) for each in error.coordinates]
@@ -305,7 +308,7 @@ def error_of_covariance(covariance: Vector, *, outputs: int, intercept: bool) ->
 
 
 def _outward(geometry: Geometry, loss: LinearLoss, limits: FeatureRange | None) -> Vector:
-    """Return the matrix from the parameters of one output to what acts on features as they come."""
+    """Return the matrix from the parameters of one output to original coefficients."""
     size = geometry.centre.size
     whitening = geometry.whitening if geometry.whitening.ndim == 2 else np.diag(geometry.stretched)
     outer = whitening if limits is None else whitening / limits.half_width

@@ -1,6 +1,6 @@
-"""Linear models that may end as a constant: where noise costs more than coefficients could gain.
+"""Linear models that may fall back to a constant, if noise costs more than coefficients gain.
 
-The rest of the budget then pays for the mean target, and all coefficients are set to zero.
+Then the rest of the budget pays for the mean target, and all coefficients are set to zero.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Vector = NDArray[np.float64]
 
 
 class MayBeConstant(FittedLinear):
-    """Base of the linear models: what they need to become a constant."""
+    """Base of the linear models: the methods needed to fall back to a constant model."""
 
     trace_: tuple[TraceStep, ...]
 
     def _constant_targets(self, targets: Vector) -> Vector:
-        """Return what a constant model averages: rows of length at most 1, one a record."""
+        """Return the rows that a constant model averages: one per record, of length at most 1."""
         raise NotImplementedError
 
     def _constant_reach(self) -> float:
-        """Return how long these rows can be."""
+        """Return the largest length of these rows."""
         return 1.0
 
     def _constant_offsets(self, means: ReleasedMean) -> Vector:
-        """Return the offsets of the constant model from the noisy means."""
+        """Return the intercepts of the constant model, from the noisy means."""
         raise NotImplementedError
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
@@ -47,7 +47,7 @@ class MayBeConstant(FittedLinear):
         loss: LinearLoss,
         reason: str,
     ) -> None:
-        """Spend what is left of the budget on the mean target."""
+        """Spend the rest of the budget on the mean target."""
         offsets = self._constant_offsets(self._bought_means(run))
         self.guarantee_ = self._promise(run.account)
         self.trace_ = ()
@@ -57,6 +57,6 @@ class MayBeConstant(FittedLinear):
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
 
     def _bought_means(self, run: UserReleases, share: float | None = None) -> ReleasedMean:
-        """Return what a constant model averages for a share of the account, or for what is left."""
+        """Return the noisy means of a constant model, for a share of the budget or the rest."""
         targets, reach = self._constant_targets, self._constant_reach()
         return release_constant(run, targets, reach=reach, share=share)

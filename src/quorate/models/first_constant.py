@@ -1,8 +1,8 @@
-"""The constant model of labels: their released shares, and what noise leaves of them.
+"""The constant model of labels: their released shares, with shrinkage for the noise.
 
-Who has no record has no label; the share of these people is released beside the others, at no cost.
-A share that noise has moved is replaced by its posterior mean, before which every share from 0 to 1
-is as likely. So a constant is never surer than its noise allows, and log-odds are finite.
+A user without records has no label. The share of such users is released together with the others,
+at no extra cost. A noisy share is replaced by its posterior mean under a uniform prior on [0, 1].
+So a constant model is never more certain than its noise allows, and log-odds are finite.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ def release_constant(
     reach: float,
     share: float | None = None,
 ) -> ReleasedMean:
-    """Spend a share of the account, or what is left, on the mean over users of mean targets.
+    """Release the mean over users of mean targets, for a share or the rest of the account.
 
-    ``record_targets`` turns targets into rows of length at most ``reach``. Who has no record votes
-    for that in a column of its own, which is free: with zeros in all others the vote is no farther
-    from anybody's targets than these may be from one another, and no longer than they may be.
+    ``record_targets`` turns targets into rows of length at most ``reach``. A user without records
+    votes in an extra column. This does not raise the sensitivity: such a vote, with zeros in all
+    other columns, is no longer than a row of targets may be, and no farther from it than two such
+    rows may be from each other.
 
     >>> from quorate.core.account.account import Account
     >>> from quorate.core.people import People
@@ -86,7 +87,7 @@ def posterior_share(share: float, noise: float) -> tuple[float, float]:
 
 
 def mean_of_present(noisy: ReleasedMean, *, reach: float) -> ReleasedMean:
-    """Divide a mean by the fraction of users with records; its last column counts the others.
+    """Divide a mean by the share of users with records; the last column is the share without.
 
     >>> mean_of_present(ReleasedMean(np.array([0.3, 0.4]), noise=0.03), reach=1.0)
     ReleasedMean(value=array([0.5]), noise=0.05)

@@ -1,8 +1,8 @@
-"""Private model choice: candidates are fitted and compared by users, and the choice is paid for.
+"""Private model selection: candidates are fitted and compared on separate users.
 
-Half of the users fit every candidate for the other half to judge, and the other way round. Each
-user gives every candidate a mark between 0 and 1; a candidate with a high total is chosen privately
-and fitted again on everybody. Marks are not released, so there is no ``cv_results_``.
+Each half of the users fits every candidate, and the other half scores it. Each user gives every
+candidate a score between 0 and 1. A candidate with a high total is chosen privately and fitted
+again on all users. Scores are not released, so there is no ``cv_results_``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MARK_STEP = 2.0**-10
 
 @dataclass(frozen=True)
 class UserMarks:
-    """Each user's mark for each model: the share of good predictions on the user's records.
+    """Each user's score for each model: the share of good predictions on the user's records.
 
     Examples
     --------
@@ -60,12 +60,12 @@ class UserMarks:
 
     @property
     def bound(self) -> Box:
-        """Marks lie between 0 and 1; zero is the centre."""
+        """Scores lie between 0 and 1; the centre of the bound is zero."""
         zeros = np.zeros(len(self.models))
         return Box(zeros, zeros + 1.0, centre=zeros)
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        """Return one row of marks a user; zeros for a user without records."""
+        """Return one row of scores per user; zeros for a user without records."""
         counts = np.maximum(users.record_counts(), 1)
         targets = np.zeros(users.n_records) if users.y is None else users.y
         marks = [model.record_marks(users.X, targets) for model in self.models]
@@ -85,17 +85,17 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     public : all parameters and, under ``Relation.REPLACE``, the number of users; which user is in
         which half (from the seed and the ids); released: ``best_params_``, ``best_estimator_``
     numerics : exact
-    proof : A user is in one half, so takes part in one fit per candidate, gives one mark between 0
-        and 1 per candidate to models fitted on others, and takes part in the final fit. The choice
-        is :class:`~quorate.mechanisms.choices.choose.ChooseBest` on sums of marks. The events of
-        one half's fits, the choice and the final fit are composed by the accountant; both halves
-        cost the same.
+    proof : A user is in one half, so takes part in one fit per candidate, gives one score between 0
+        and 1 to each candidate that was fitted on the other half, and takes part in the final fit.
+        The choice is :class:`~quorate.mechanisms.choices.choose.ChooseBest` on sums of scores. The
+        events of one half's fits, the choice and the final fit are composed by the accountant; both
+        halves cost the same.
 
     Utility
     -------
     The total score of the chosen setting is within ``ChooseBest.error_bound`` of the best.
-    Candidates are fitted on half of the users with a part of the budget: differences seen there may
-    shrink in the final fit. With few users try few settings, or use the defaults.
+    Candidates are fitted on half of the users with a part of the budget; differences seen there may
+    be smaller in the final fit. With few users try few settings, or use the defaults.
 
     Complexity
     ----------
@@ -104,7 +104,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     Parameters
     ----------
     estimator : LinearModel
-        Its epsilon, delta, relation, and ledger are set by the search.
+        The search sets its epsilon, delta, relation and ledger.
     param_grid : mapping or sequence of mappings
         As in scikit-learn; public.
     epsilon, delta : float
@@ -121,10 +121,10 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     best_index_ : int
     best_estimator_ : LinearModel
     error_ : ChoiceError
-        How much worse than the best setting the chosen one may be marked.
+        Bound on how much lower the score of the chosen setting may be than that of the best one.
     algorithm_ : Route
     classes_ : array of shape (classes,)
-        Of classifiers only.
+        Only for classifiers.
     guarantee_ : Guarantee
 
     References
@@ -175,7 +175,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateGridSearch:
-        """Fit the candidates, choose one, and fit it on everybody.
+        """Fit the candidates, choose one, and fit it on all users.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         return np.asarray(self._best().predict(self._features(X)))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the chosen model's score; not private on the records it was fitted on."""
+        """Return the chosen model's score; it is not private on the records used for fitting."""
         return float(self._best().score(self._features(X), y))
 
     def _best(self) -> Any:
@@ -307,7 +307,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             model.refuse_hopeless(n_users // 2, n_features)
 
     def _candidates(self, settings: list[dict[str, Any]]) -> list[LinearModel]:
-        """Return the models that are fitted on halves, not fitted yet."""
+        """Return the candidate models, not yet fitted, that will be fitted on halves."""
         _validate.probability(
             selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
         )

@@ -1,16 +1,18 @@
-"""What a model minimises: losses that give one gradient per user.
+"""Losses of models, which give one gradient per user.
 
-A loss sees a batch of whole users and returns, for each of them, the mean of the gradients over the
-user's own records: everybody counts once, however many records they hold (U5). Losses know nothing
-of privacy: gradients are clipped before they are summed, so wrong values cost accuracy and never
-privacy. One duty stays with a loss: the gradient of a user must follow, to the last bit, from that
-user's records and the parameters alone. A loss that mixes users (centring or normalising over the
-batch, a matrix product over everybody's rows) or that raises on some values would break it, and no
-clipping could mend that: a loss of the caller is called for one user at a time (:func:`by_user`).
-The comments beside the matrix products say why no bit depends on other users or on threads.
+A loss sees a batch of whole users and returns, for each user, the mean of the gradients over the
+user's own records. So every user counts once, however many records they have (U5). Losses do not
+handle privacy: gradients are clipped before they are summed, so wrong gradients cost accuracy and
+never privacy. A loss has one duty: the gradient of a user must depend, to the last bit, only on
+that user's records and the parameters. A loss that mixes users (by centring or normalising over the
+batch, or by a matrix product over the rows of all users) or that raises on some values would break
+this rule, and clipping could not repair it. So a loss written by the caller is called for one user
+at a time (:func:`by_user`). The comments at the matrix products say why no bit depends on other
+users or on threads.
 
-That of a logistic model is here; those of numbers are in :mod:`quorate.models.regression_losses`,
-of other classifiers in :mod:`quorate.models.class_losses`. Derive your own from :class:`Loss`, as
+This module has the loss of logistic models. Losses of numbers are in
+:mod:`quorate.models.regression_losses`, those of other classifiers in
+:mod:`quorate.models.class_losses`. Derive your own from :class:`Loss`, as
 ``examples/neural_network.py`` does; see :mod:`quorate.models.vectorized` for many users at once.
 """
 
@@ -95,21 +97,21 @@ class Loss(ABC):
 
     @abstractmethod
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
-        """Return (n_users, dimension): the mean gradient over each user's records, 0 if none."""
+        """Return (n_users, dimension): each user's mean gradient, 0 without records."""
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
-        """Return which coordinates (intercepts) a penalty leaves alone."""
+        """Return which coordinates (intercepts) are not penalised."""
         return np.zeros(self.dimension(n_features), dtype=np.bool_)
 
     @property
     def caveat(self) -> str | None:
-        """Why a promise about this loss is only idealized; None if it is exact."""
+        """Why a guarantee with this loss is only idealized; None if it is exact."""
         return None
 
 
 @dataclass(frozen=True)
 class _OneByOne(Loss):
-    """A loss of the caller, called for one user at a time; who makes it fail counts as zero."""
+    """A loss of the caller, called for one user at a time; if it fails, the gradient is zero."""
 
     _answers_for = True
     inner: Loss
@@ -134,7 +136,7 @@ def _as_row(loss: Loss, user: UserData, theta: Vector) -> Vector:
 
 
 def by_user(loss: Loss) -> Loss:
-    """Return a loss that keeps users apart: ours as they are, others for one user at a time.
+    """Return a loss that keeps users apart: a loss of the caller is called user by user.
 
     >>> by_user(LogisticLoss()) == LogisticLoss()
     True
@@ -150,11 +152,11 @@ def _keeps_users_apart(loss: Loss) -> bool:
 
 
 class _Part:
-    """Whole users whose records are in the cache when their slopes are known.
+    """Whole users whose records still are in the cache when their slopes are known.
 
-    ``runs`` are users, all of the part or none, who hold equally many records: where their records
-    begin and end, where they themselves do, and how many each of them holds. Records that lie as
-    they are added up are looked at where they lie; others are put in order each time.
+    ``runs`` are groups of users with equally many records. Each run says where their records begin
+    and end, where the users begin and end, and how many records each of them has. Records that
+    already are in summation order are used in place; others are reordered each time.
     """
 
     def __init__(self, batch: UserData, dtype: Any, owners: NDArray[Any], *, many: bool) -> None:
@@ -182,11 +184,11 @@ class _Part:
 
     @cached_property
     def pattern(self) -> Any:
-        """What adds up the records of each user, one behind the other."""
+        """The sparse matrix that adds up the records of each user."""
         return pattern_of(self._offsets, np.arange(self._offsets[-1], dtype=np.int32))
 
     def summed(self, slopes: Vector, blocks: list[Vector], *, intercept: bool) -> Vector:
-        """Return the sums of slope x (record, 1) over each user's records: a product for each."""
+        """Return each user's sum of slope x (record, 1): one matrix product per user."""
         outputs, features = slopes.shape[1], blocks[0].shape[2]
         sums = np.empty((self.n_users, outputs, features + intercept), blocks[0].dtype)
         for (records, users, held), own in zip(self.runs, blocks, strict=True):
@@ -197,7 +199,7 @@ class _Part:
         return sums
 
     def put_means(self, sums: Vector, means: Vector, *, unit: float) -> None:
-        """Write sums in this unit, over how many records each user holds, to the users' places."""
+        """Divide sums by the users' numbers of records, convert units, write them to ``means``."""
         shares = self._shares * unit
         if isinstance(self.owners, slice):
             np.multiply(sums, shares, out=means[self.owners])
@@ -205,28 +207,31 @@ class _Part:
             means[self.owners] = sums * shares
 
     def each(self, rows: Vector, *, upright: bool) -> list[Vector]:
-        """Return (users, records, features) for each run; ``upright`` ones lie by feature."""
+        """Return (users, records, features) for each run.
+
+        Those of ``upright`` runs are stored feature by feature.
+        """
         blocks, width = [(rows[records], held) for records, _, held in self.runs], rows.shape[1]
         if upright:
             return [b.reshape(-1, width, held).transpose(0, 2, 1) for b, held in blocks]
         return [b.reshape(-1, held, width) for b, held in blocks]
 
     def rows(self, rows: Vector) -> Vector:
-        """Return the records of these users among those of the batch."""
+        """Return the rows of these users' records in the batch."""
         if isinstance(self._places, slice):
             return rows[self._places]
         return rows.take(self._places, axis=0)
 
 
 def _as_slice(numbers: NDArray[np.int64]) -> slice | NDArray[np.int64]:
-    """Return consecutive numbers as a slice, and others as they are."""
+    """Return consecutive numbers as a slice, and others unchanged."""
     if not numbers.size:
         return slice(0, 0)
     return slice(numbers[0], numbers[-1] + 1) if np.all(np.diff(numbers) == 1) else numbers
 
 
 def by_products(held: Any, n_features: int) -> Any:
-    """Tell whose gradients are products over the user's own records, from how many these are.
+    """Return which users' gradients are matrix products, from their numbers of records.
 
     >>> by_products(np.array([10, 100, 1000]), 20)
     array([False,  True, False])
@@ -254,7 +259,7 @@ def _parts(batch: UserData, loss: LinearLoss, dtype: np.dtype[Any]) -> list[_Par
 
 
 def in_one_thread(rows: int, size: int) -> Iterator[slice]:
-    """Yield parts of so many rows that a product of each takes one thread; ``size`` a row.
+    """Yield parts small enough for one BLAS thread per product; ``size`` numbers per row.
 
     >>> list(in_one_thread(3, 2**17))
     [slice(0, 2, None), slice(2, 4, None)]
@@ -265,7 +270,7 @@ def in_one_thread(rows: int, size: int) -> Iterator[slice]:
 
 
 def multiplied(left: NDArray[Any], right: NDArray[Any], *, out: NDArray[Any]) -> NDArray[Any]:
-    """Return ``left @ right`` user by user, of one with many rows share by share.
+    """Return ``left @ right`` user by user; a user with many rows is processed in blocks.
 
     >>> multiplied(np.ones((2, 3, 1)), np.ones((1, 1)), out=np.empty((2, 3, 1))).shape
     (2, 3, 1)
@@ -276,7 +281,7 @@ def multiplied(left: NDArray[Any], right: NDArray[Any], *, out: NDArray[Any]) ->
 
 
 class AlikeUsers(NamedTuple):
-    """Users with equally many records: which they are, and the places of their records."""
+    """Users with equally many records, and the positions of these records."""
 
     owners: NDArray[np.int64] | slice
     records: NDArray[np.int64] | slice
@@ -285,10 +290,10 @@ class AlikeUsers(NamedTuple):
 def alike_users(
     users: UserData, make: Callable[[tuple[int, ...]], NDArray[Any]] | None = None
 ) -> Iterator[tuple[AlikeUsers, Vector]]:
-    """Yield users with as many records each and their records, (users, records, features).
+    """Yield groups of users with equally many records: (users, records, features).
 
-    Users who lie side by side, their records as they are added up, are seen where they lie, others
-    in a copy, in what ``make`` gives for a shape, until the next ones come.
+    Users who are adjacent in memory, with records in summation order, are returned as a view.
+    Others are copied into an array from ``make``, which is overwritten by the next group.
 
     >>> people = UserData(np.zeros((4, 1)), offsets=[0, 1, 3, 4])
     >>> [(alike.owners, held.shape) for alike, held in alike_users(people)]
@@ -316,9 +321,9 @@ def alike_users(
 
 @dataclass(frozen=True, kw_only=True)
 class LinearLoss(Loss):
-    """A loss of linear predictions x.w + b, one or several a record.
+    """A loss of linear predictions x.w + b, one or several per record.
 
-    Parameters are the rows (w, b) of each output after another; b is there if ``intercept``.
+    Parameters are the rows (w, b) of each output, one after the other; b is there if ``intercept``.
     """
 
     # Products are made of predictions in this unit and of slopes in its inverse.
@@ -334,30 +339,33 @@ class LinearLoss(Loss):
     @property
     @abstractmethod
     def curvature(self) -> float:
-        """Largest second derivative of the loss in the predictions."""
+        """Largest second derivative of the loss with respect to the predictions."""
 
     @property
     def outputs(self) -> int:
-        """Number of predictions a record."""
+        """Number of predictions per record."""
         return 1
 
     @abstractmethod
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the derivative in each prediction: (records, outputs)."""
+        """Return the derivative with respect to each prediction: (records, outputs)."""
 
     def _told(self, targets: Vector) -> Vector | None:
-        """Return what is to be added to :meth:`_slopes`, if it hangs on targets alone."""
+        """Return the part of the slopes that depends on targets alone.
+
+        It is added to :meth:`_slopes`.
+        """
         return None
 
     def _slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the slopes in their unit, perhaps over the predictions in theirs."""
+        """Return the slopes in their unit; they may overwrite the predictions."""
         return self.slopes(predictions, targets)
 
     def expected_curvature(self, theta: Vector) -> Vector:
         """Return the mean second derivative in the predictions: (outputs, outputs).
 
-        At released parameters, over normal features of unit spread. That of errors is
-        ``curvature``: all of them count as small ones.
+        It is taken at released parameters, over normal features of unit spread. For regression
+        losses it is ``curvature``, as if all errors were small.
         """
         return np.asarray(self.curvature * np.eye(self.outputs))
 
@@ -366,7 +374,7 @@ class LinearLoss(Loss):
         return self.outputs * (n_features + self.intercept)
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
-        """Return the places of the intercepts."""
+        """Return the indices of the intercepts."""
         row = np.zeros(n_features + self.intercept, dtype=np.bool_)
         if self.intercept:
             row[-1] = True
@@ -385,7 +393,7 @@ class LinearLoss(Loss):
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
         """Return the mean of slope x (record, 1) over each user's records.
 
-        How it is computed depends on how many records this user holds, and on nobody else.
+        How it is computed depends only on how many records this user has.
         """
         features, (rows, upright) = batch.n_features, rows_as_they_lie(batch)
         weights = np.ascontiguousarray(theta.reshape(self.outputs, -1))
@@ -405,7 +413,10 @@ class LinearLoss(Loss):
         return gradients.reshape(batch.n_users, weights.size)
 
     def _by_products(self, part: _Part, blocks: list[Vector], weights: Vector) -> Vector:
-        """Return what users with many records sum up to, in units: two products for each."""
+        """Return gradient sums of users with many records, in units.
+
+        Each user has two matrix products.
+        """
         outputs, features, dtype = len(weights), blocks[0].shape[2], blocks[0].dtype
         units = weights * self._unit
         inner = np.ascontiguousarray(units[:, :features], dtype=dtype).T
@@ -425,9 +436,9 @@ class LinearLoss(Loss):
         return sums if part.added is None else np.add(sums, part.added, out=sums)
 
     def _by_rows(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
-        """Return summed gradients of users with few records or very many: a product a record.
+        """Return gradient sums of users with few or very many records: one product per record.
 
-        In 64 bits: there is no limit to how many numbers are added up here.
+        Sums are in 64 bits, because the number of summands is unlimited.
         """
         features = rows.shape[1]
         rows = rows.astype(np.float64, copy=False)
@@ -445,7 +456,7 @@ class LinearLoss(Loss):
 
 
 def mean_over_scores(theta: Vector, bent: Callable[[Vector], Vector], *, intercept: bool) -> Vector:
-    """Return the mean over normal features of how much a loss is ``bent`` at a score."""
+    """Return the mean over normal features of the second derivative ``bent`` at the score."""
     length = float(np.linalg.norm(theta[: theta.size - intercept]))
     scores = (float(theta[-1]) if intercept else 0.0) + length * _LINE
     return np.full((1, 1), float(bent(scores) @ _BELL) / float(_BELL.sum()))
@@ -453,7 +464,7 @@ def mean_over_scores(theta: Vector, bent: Callable[[Vector], Vector], *, interce
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticLoss(LinearLoss):
-    """Minus the log-likelihood of targets 0 and 1.
+    """The negative log-likelihood of targets 0 and 1.
 
     Examples
     --------
@@ -471,7 +482,7 @@ class LogisticLoss(LinearLoss):
     _unit = 0.5
 
     def expected_curvature(self, theta: Vector) -> Vector:
-        """Return the mean slope of probabilities over normal features.
+        """Return the mean slope of the probability over normal features.
 
         >>> LogisticLoss().expected_curvature(np.array([3.0, 0.0])).round(3)
         array([[0.115]])

@@ -1,4 +1,4 @@
-"""What a fitted linear model offers: predictions, their errors, and named coefficients."""
+"""The methods of a fitted linear model: predictions, their errors, coefficients."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ class FittedLinear(UserEstimator):
     error_: CoefficientError
 
     def _stored(self) -> tuple[Vector, Vector]:
-        """Return the coefficients, one row an output, and their offsets."""
+        """Return the coefficients, one row per output, and the intercepts."""
         raise NotImplementedError
 
     @property
     def coefficients_(self) -> Coefficients:
-        """The coefficients and the constant with names on them."""
+        """The coefficients and the intercept with their names."""
         weights, offsets = self._stored()
         errors = self.error_.standard_errors if self.error_.stated else None
         return Coefficients.of(self.columns_, self._outputs(), weights, offsets, errors)
 
     def _outputs(self) -> tuple[str, ...]:
-        """Return what each row of coefficients speaks for."""
+        """Return the name of each row of coefficients."""
         return ("coefficient",)
 
     def _predictions(self, X: Any) -> Vector:
-        """Return the predictions; NaN for a row in which something is missing or infinite."""
+        """Return the predictions; NaN for a row with a missing or infinite value."""
         return self._at_rows(X, self._stored_predictions)
 
     def _errors(self, X: Any) -> Vector:
-        """Return the standard errors of predictions that ``error_`` tells, in the same form."""
+        """Return the standard errors of predictions according to ``error_``, in the same shape."""
         return self._at_rows(X, self.error_.of_rows)
 
     def _at_rows(self, X: Any, of_rows: Callable[[Vector], Vector]) -> Vector:

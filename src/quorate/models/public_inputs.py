@@ -1,9 +1,9 @@
 """Public inputs of a model: limits of its features and weights of its classes.
 
-Features are clipped to their limits and scaled by them; coefficients are converted back. What a
-record counts follows from its label and a public list: a weight is at most 1, so that no record
-counts more than it would without weights and nothing has to be bounded anew. Only how they compare
-matters: weights 2 and 1 are used as 1 and a half.
+Features are clipped to their limits and scaled by them; coefficients are converted back. The weight
+of a record is the public weight of its label. It is at most 1, so no record counts more than
+without weights, and no other bound has to change. Only the ratios of weights matter: weights 2 and
+1 are used as 1 and 1/2.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Vector = NDArray[np.float64]
 
 
 class FeatureRange:
-    """Public limits of the features, which are cut to them and scaled to [-1, 1].
+    """Public limits of the features, which are clipped to them and scaled to [-1, 1].
 
     Parameters
     ----------
     bounds : None, float, pair, dict, Interval or Box
-        ``None`` leaves features as they are; for the rest see :mod:`quorate.ranges`.
+        ``None`` leaves features unchanged; for the rest see :mod:`quorate.ranges`.
     n_features : int
     names : sequence of str, optional
         Names of the features, for limits by name.
@@ -78,7 +78,7 @@ class FeatureRange:
         return scaled
 
     def unscaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
-        """Return weights and offsets that act on the features as they come."""
+        """Return weights and intercepts that act on the original features."""
         if not self.bounded:
             return weights, offsets
         outer = weights / self.half_width
@@ -92,7 +92,7 @@ class FeatureRange:
 
 
 def target_range(bounds: Any) -> FeatureRange:
-    """Return the limits of one target; a fit asks for them again and again.
+    """Return the limits of the target. The result is cached, because a fit needs it many times.
 
     >>> target_range((0.0, 8.0)).half_width
     array([4.])
@@ -152,7 +152,7 @@ def refuse_features(weights: Vector, n_features: int | None) -> None:
 
 
 def refuse_partial_fit(name: str) -> NoReturn:
-    """Refuse to fit bit by bit, with the reason."""
+    """Refuse ``partial_fit``, with the reason."""
     raise AttributeError(
         f"{name} has no partial_fit: every call would be another release about the same users and "
         "would be charged again, without a bound on the sum. Fit once on all records, or use "
@@ -161,7 +161,7 @@ def refuse_partial_fit(name: str) -> NoReturn:
 
 
 def refuse_weights(name: str, given: Mapping[str, Any]) -> None:
-    """Refuse weights of single records with the reason, and unknown keywords as Python does.
+    """Refuse ``sample_weight`` with the reason, and unknown keywords as Python does.
 
     >>> refuse_weights("LogisticRegression", {})
     """
@@ -179,7 +179,7 @@ def refuse_weights(name: str, given: Mapping[str, Any]) -> None:
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
-    """Return users and features if they can be told without reading a record.
+    """Return the numbers of users and features, if they are known without reading a record.
 
     >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
     (2, 2)
@@ -193,7 +193,7 @@ def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
 
 
 def counted_once(X: Any, users: Any) -> Any:
-    """Return ids that need not be grouped again, where their number can be told.
+    """Return ids that need not be grouped again, if the number of users is known.
 
     >>> counted_once([[1.0]], None) is None
     True

@@ -44,8 +44,8 @@ def _usual_targets(users: UserData) -> Vector:
 class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     r"""Least squares over users, hiding any one user's whole record.
 
-    Minimises the mean over users of each user's mean squared error: everybody counts once. The
-    error falls with the number of records per user, at a fixed number of users.
+    The model minimises the mean over users of each user's mean squared error, so every user counts
+    once. The error falls with the number of records per user, at a fixed number of users.
 
     Privacy
     -------
@@ -56,12 +56,13 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
-    proof : The centre and second moment of the features (of few users one scale), the mean target
-        (four rounds of clipped means, and without ``target_bounds`` a search for their size), the
-        mean log length of a gradient, ``steps`` clipped mean gradients with their lifts
-        (:mod:`quorate.core.bounds.lifted_ball`) and one by the intercept alone, each a Gaussian
-        mechanism or a noisy search on one bounded contribution a user, each with its part of one
-        :class:`~quorate.core.account.account.Account`. All else is post-processing.
+    proof : The following are released: the centre and second moment of the features (with few users
+        one scale), the mean target (four rounds of clipped means, and without ``target_bounds`` a
+        search for their size), the mean log length of a gradient, ``steps`` clipped mean gradients
+        with their lifts (:mod:`quorate.core.bounds.lifted_ball`), and one gradient of the intercept
+        alone. Each is a Gaussian mechanism or a noisy search on one bounded contribution per user,
+        and is paid from one :class:`~quorate.core.account.account.Account`. Everything else is
+        post-processing.
 
     Utility
     -------
@@ -71,37 +72,40 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
 
     Complexity
     ----------
-    One pass over the records a step (20 by default) and a few more.
+    One pass over the records per step (20 by default) and a few more.
 
     Parameters
     ----------
     epsilon, delta : float
         ``delta`` > 0.
     bounds : None, float, pair, dict or Box, default=None
-        Public limits of the features, of all or by column; values beyond are clipped. A pair of
-        dates makes a column days since the first. Without bounds features are used as they come:
-        fine when they have comparable scales.
+        Public limits of the features, for all of them or by column; values outside are clipped. A
+        pair of dates converts a column of dates to days since the first date. Without bounds
+        features are used without scaling, which works well if their scales are comparable.
     categories : dict, optional
-        Public values by column, ``{"region": ["north", "south"]}``: each becomes a column of zeros
-        and ones; a value that is not listed has zeros only (:mod:`quorate.data.coding`).
+        Public values by column, such as ``{"region": ["north", "south"]}``. Each value becomes a
+        column of zeros and ones. A value that is not listed has zeros in all of them
+        (:mod:`quorate.data.coding`).
     target_bounds : pair, default=None
         Public limits of the target.
     fit_intercept : bool, default=True
     penalty : float, default=0.0
         Strength of penalty / 2 x squared coefficients (of the scaled features if there are bounds).
     records : int or "auto", default="auto"
-        Records of a typical user, if that is public: hopeless fits are refused by a sharper rule.
+        Number of records of a typical user, if it is public. It allows a sharper rule for refusing
+        hopeless fits.
     steps : int, optional
-        20 by default.
+        Number of gradient steps; 20 by default.
     batch_rate : float, optional
-        Probability with which a user takes part in a step; full batches by default.
+        Probability with which a user takes part in a step; by default all users take part in all
+        steps.
     warm_start : bool, default=False
-        Start from the last fit; both are charged.
+        Start from the last fit; both fits are charged.
     hopeless : {"refuse", "constant"}, default="refuse"
-        What to do when public numbers say that noise must win: raise, or release a constant
-        (zero without ``target_bounds`` or without an intercept).
+        What to do if public numbers show that noise must hide every signal: raise an error, or
+        release a constant model (zero without ``target_bounds`` or without an intercept).
     progress : bool, optional
-        Progress bar; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
         As in every estimator.
 
@@ -200,14 +204,14 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def predict(self, X: Any, *, return_std: bool = False) -> Vector | tuple[Vector, Vector]:
         """Return predictions, clipped to the limits of the target if there are any.
 
-        A row in which something is missing has none: NaN.
+        The prediction for a row with a missing value is NaN.
 
         Parameters
         ----------
         X : array or frame
         return_std : bool, default=False
-            Return the standard error of each prediction as well: what ``error_`` covers, for this
-            row, before the cut; infinite where ``error_`` states nothing.
+            Also return the standard error of each prediction, computed from ``error_`` before
+            predictions are clipped. It is infinite where ``error_`` states nothing.
         """
         predictions: Vector = self._predictions(X)[:, 0]
         if self.target_bounds is not None:
@@ -300,22 +304,22 @@ class Ridge(LinearRegression):
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
-    proof : That of :class:`LinearRegression`; the penalty does not see the data.
+    proof : As for :class:`LinearRegression`; the penalty does not depend on the data.
 
     Utility
     -------
-    That of :class:`LinearRegression` for the penalised loss.
+    As for :class:`LinearRegression`, for the penalised loss.
 
     Complexity
     ----------
-    That of :class:`LinearRegression`.
+    As for :class:`LinearRegression`.
 
     Parameters
     ----------
     epsilon, delta : float
     penalty : float, default=0.01
         Strength of penalty / 2 x squared coefficients, beside a *mean* squared error / 2. With
-        ``bounds`` they are those of features in half-widths, so that wide bounds strengthen it.
+        ``bounds`` features are measured in half-widths, so wide bounds strengthen the penalty.
     bounds, categories, target_bounds, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LinearRegression`.
     hopeless, progress, relation, ledger, data_name, random_state
@@ -383,7 +387,7 @@ class Ridge(LinearRegression):
 
 
 class HuberRegression(LinearRegression):
-    r"""Regression that large errors cannot dominate; see :class:`LinearRegression`.
+    r"""Regression with a loss that is robust to large errors; see :class:`LinearRegression`.
 
     Privacy
     -------
@@ -394,21 +398,21 @@ class HuberRegression(LinearRegression):
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
-    proof : That of :class:`LinearRegression` with another loss.
+    proof : As for :class:`LinearRegression`, with another loss.
 
     Utility
     -------
-    That of :class:`LinearRegression`; errors beyond ``width`` count linearly.
+    As for :class:`LinearRegression`; errors beyond ``width`` count linearly.
 
     Complexity
     ----------
-    That of :class:`LinearRegression`.
+    As for :class:`LinearRegression`.
 
     Parameters
     ----------
     epsilon, delta : float
     width : float, default=1.0
-        Where the loss turns from squared to linear, in units of the target.
+        Error, in units of the target, at which the loss turns from squared to linear.
     bounds, categories, target_bounds, fit_intercept, penalty, records, steps, batch_rate
         See :class:`LinearRegression`.
     warm_start, hopeless, progress, relation, ledger, data_name, random_state

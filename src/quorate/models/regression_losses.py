@@ -1,4 +1,4 @@
-"""Losses of predicted numbers: squared errors, and errors that large ones cannot dominate."""
+"""Losses for regression: the squared error, and the Huber loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SquaredLoss(LinearLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class HuberLoss(LinearLoss):
-    """Squared for errors up to ``width``, linear beyond.
+    """Quadratic for errors up to ``width``, linear beyond.
 
     Examples
     --------
@@ -62,5 +62,5 @@ class HuberLoss(LinearLoss):
         return 1.0
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the errors, cut at ``width``."""
+        """Return the errors, clipped at ``width``."""
         return np.clip(predictions - targets[:, None], -self.width, self.width)

@@ -1,10 +1,11 @@
-r"""Standard errors of coefficients that include sampling, estimated privately.
+r"""Standard errors of coefficients that include sampling error, estimated privately.
 
-``error_`` of a model states what the noise of privacy did, at no cost. Other people would have
-answered differently, too; how much that moves coefficients is a question about people, so it has a
-price. With each user's mean gradient :math:`g_u` at the released coefficients and the curvature H
-of the mean loss, the sandwich :math:`H^{-1} E[g_u g_u^\top] H^{-1} / n` [1]_ is their covariance
-over crowds of n users, whatever records of one user have in common.
+``error_`` of a model states the effect of privacy noise alone, at no cost. Another sample of people
+would also give other coefficients. How much they vary from sample to sample depends on the data, so
+its estimate costs budget. Let :math:`g_u` be each user's mean gradient at the released
+coefficients, and H the curvature of the mean loss. The sandwich estimate :math:`H^{-1} E[g_u
+g_u^\top] H^{-1} / n` [1]_ is the covariance of the coefficients over samples of n users, even if
+the records of one user are dependent.
 
 References
 ----------
@@ -52,15 +53,16 @@ _FLATTEST = 1e-3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SamplingError:
-    """Standard errors of coefficients: by sampling, and by sampling and noise together.
+    """Standard errors of coefficients: by sampling alone, and by sampling and noise together.
 
     Attributes
     ----------
     standard_errors : array of shape (features + 1,)
-        Of sampling alone; that of the constant last.
+        By sampling alone; that of the intercept is last.
     covariance : array of shape (features + 1, features + 1)
     coefficients : Coefficients
-        The model's, with standard errors of sampling and, where the model states it, of noise.
+        The model's coefficients, with standard errors of sampling and, if the model states it, of
+        noise.
     guarantee : Guarantee
     """
 
@@ -99,15 +101,17 @@ def sampling_error(
     trust : central
     public : the released model, the number of users and all parameters
     numerics : exact
-    proof : Two private means that share one Gaussian budget, as in
-        :class:`~quorate.means.covariance.UserCovariance`: of each user's mean curvature, and of the
-        outer product of each user's mean gradient, both at released coefficients, in released
-        coordinates, and clipped to a public length. What follows is computed from these.
+    proof : Two private means share one Gaussian budget, as in
+        :class:`~quorate.means.covariance.UserCovariance`: the mean of each user's mean curvature,
+        and that of the outer product of each user's mean gradient. Both are taken at released
+        coefficients, in released coordinates, and clipped to a public length. Everything else is
+        computed from these two.
 
     Parameters
     ----------
     model : LinearRegression or LogisticRegression
-        Fitted, with a stated ``error_``; of two classes, without class weights.
+        A fitted model with a stated ``error_``; a classifier must have two classes and no class
+        weights.
     X, y, users
         The people it was fitted on (or others like them), as for ``fit``.
     epsilon, delta : float
@@ -129,7 +133,7 @@ def sampling_error(
 
 
 class _Asker(UserEstimator):
-    """The order in which the question checks, charges, reads and promises."""
+    """Checks, charges, reads and states the guarantee, in this order."""
 
     _takes_crowds = True
 
@@ -219,7 +223,7 @@ class _Asker(UserEstimator):
             raise ParameterError("Expected two classes without class weights.")
 
     def _together(self, errors: Vector) -> Coefficients:
-        """Return the coefficients with what sampling and noise do together."""
+        """Return the coefficients with standard errors of sampling and noise together."""
         table: Coefficients = self.model.coefficients_
         noise = 0.0 if table.errors is None else table.errors[:, 0]
         return replace(table, errors=np.hypot(errors, noise)[:, None])
@@ -227,7 +231,7 @@ class _Asker(UserEstimator):
 
 @dataclass(frozen=True)
 class _Told:
-    """A released model, and how rows are scaled: all public."""
+    """A released model, and the scaling of its rows; all of it is public."""
 
     weights: Vector
     offset: float
@@ -293,8 +297,8 @@ def _inverse(matrix: Vector) -> Vector:
 def _turn(noise: Vector) -> Vector:
     """Return coordinates in which records have about the same length in all directions.
 
-    Noise moves coefficients most in directions in which records are short. The length of a record
-    in the middle of all is 1.
+    Noise affects coefficients most in directions in which records are short. The median length of a
+    record is 1.
 
     >>> _turn(np.diag([4.0, 1.0])).round(6)
     array([[2., 0.],

@@ -1,4 +1,4 @@
-"""Losses of the caller that may see many users at once, without a check."""
+"""Losses of the caller that get many users at once, without a check."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Vectorized(Loss):
-    """A loss of the caller that may see many users at once: much faster, and not checked.
+    """A loss of the caller that gets many users at once: much faster, but not checked.
 
-    Guarantees are then ``idealized`` and say so: nobody has checked that the loss keeps users apart
-    to the last bit.
+    Guarantees are then marked ``idealized``, because nobody has checked that the loss keeps users
+    apart to the last bit.
 
     >>> from quorate.models.losses import LogisticLoss
     >>> Vectorized(LogisticLoss()).caveat
@@ -40,10 +40,10 @@ class Vectorized(Loss):
         return self.inner.user_gradients(in_own_order(batch), theta)
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
-        """Return the places of the intercepts."""
+        """Return the indices of the intercepts."""
         return self.inner.unpenalized(n_features)
 
     @property
     def caveat(self) -> str | None:
-        """The loss sees many users at once."""
+        """The caveat: the loss sees many users at once."""
         return "The loss was called with the records of many users at once (Vectorized)."

@@ -1,8 +1,8 @@
-"""Released coordinates of the features, in which steps need no tuning.
+"""Released coordinates of the features, in which step sizes need no tuning.
 
-``released`` which of them users pay for · ``geometry`` centre and spread in three rounds, and the
-records in them · ``one_round`` the same for fewer users · ``many_features`` scales and the largest
-directions · ``scale`` one number for few users.
+``released`` chooses among the following · ``geometry`` centre and spread in three rounds, and the
+records in these coordinates · ``one_round`` the same for fewer users · ``many_features`` scales and
+the largest directions · ``scale`` one number for few users.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Where the features lie and how they spread, released once, so that steps need no tuning.
+"""The centre and spread of the features, released once, so that step sizes need no tuning.
 
-Descent is slow and noisy where features differ in scale, are correlated, or sit far from zero. Two
-releases cure it: the mean of the users' mean records, and the mean over users of each user's second
-moment about that centre. In the coordinates they define, the second moment of the features is
-nearly the identity; the curvature of a loss is then known up to a small factor, and no step size
-has to be guessed. Directions whose spread is within the noise are left at the size of the noise:
-they are learned more slowly.
+Gradient descent is slow and noisy if features differ in scale, are correlated, or lie far from
+zero. Two releases solve this: the mean of the users' mean records, and the mean over users of each
+user's second moment about that centre. In the coordinates that they define, the second moment of
+the features is nearly the identity. Then the curvature of a loss is known up to a small factor, and
+no step size has to be guessed. Directions whose spread is within the noise are scaled as if their
+spread were the noise; they are learned more slowly.
 
-The noise of a round is proportional to the largest spread, so that one round can measure spreads
-down to a tenth or a hundredth of the largest. With enough users there are up to three: each sees
-the features in the coordinates of the last one, in which the large spreads are gone, and the mean
-besides. Rounds end when no spread is near the noise any more; what they did not need is left for
-the descent. With fewer users there is one (:mod:`quorate.models.coordinates.one_round`).
+The noise of a round is proportional to the largest spread, so one round can measure spreads down to
+a tenth or a hundredth of the largest. With enough users there are up to three rounds. Each round
+uses the coordinates found by the last one, in which the large spreads are gone; it also improves
+the mean. Rounds end when no spread is near the noise any more; the unused budget goes to the
+descent. With fewer users there is one round (:mod:`quorate.models.coordinates.one_round`).
 
-Steps pass over all records again and again. Records are converted to these coordinates once, in 32
-bits: the rounding is far below the noise, and memory and time are halved. What a user holds there
-follows from the user's own records and released numbers alone.
+Gradient steps pass over all records many times. So records are converted to these coordinates once,
+in 32 bits. The rounding is far below the noise, and memory and time are halved. The converted
+records of a user depend only on the user's own records and on released numbers.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ _BLOCK = 2**17
 class Geometry:
     """New coordinates of the features: ``whitening @ (x - centre)``.
 
-    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions. ``doubt``
-    has the relative noise of spreads: a number a feature, or a row for each direction that has one.
+    ``whitening`` is a symmetric matrix, or a number if all directions are scaled alike. ``doubt``
+    is the relative noise of the spreads: one number per feature, or one row per direction.
 
     Examples
     --------
@@ -114,12 +114,12 @@ class Geometry:
 
     @property
     def axes(self) -> Vector | None:
-        """The directions in which spreads have independent errors; None for those of features."""
+        """The directions whose spreads have independent errors; None if these are the features."""
         return self._spectrum[1] if self.whitening.ndim == 2 else None
 
     @property
     def stretched(self) -> Vector:
-        """By how much each of these directions was stretched."""
+        """The factor by which each of these directions was stretched."""
         if self.whitening.ndim == 2:
             return self._spectrum[0]
         return np.broadcast_to(self.whitening, self.centre.shape)
@@ -134,7 +134,7 @@ class Geometry:
         return np.sqrt(squares if axes is None else np.sum((self.doubt @ axes) ** 2, axis=0))
 
     def outward(self, theta: Vector, loss: LinearLoss) -> Vector:
-        """Return the parameters that act on the features themselves."""
+        """Return the parameters that act on the original features."""
         rows = theta.reshape(loss.outputs, -1)
         features = self.centre.size
         weights = self._turned(rows[:, :features])
@@ -144,12 +144,12 @@ class Geometry:
         return np.column_stack([weights, offsets]).ravel()
 
     def _turned(self, rows: Vector) -> Vector:
-        """Return released vectors, not people's, in the new coordinates."""
+        """Return released vectors (never records of people) in the new coordinates."""
         return rows @ self.whitening if self.whitening.ndim else rows * self.whitening
 
 
 def inward(geometry: Geometry, theta: Vector, loss: LinearLoss) -> Vector:
-    """Return parameters in the coordinates of a geometry: undo :meth:`Geometry.outward`."""
+    """Return parameters in the coordinates of a geometry; inverts :meth:`Geometry.outward`."""
     rows = theta.reshape(loss.outputs, -1)
     features = geometry.centre.size
     inner = rows[:, :features]
@@ -168,7 +168,7 @@ def inward(geometry: Geometry, theta: Vector, loss: LinearLoss) -> Vector:
 class WhitenedLoss(Loss):
     """A linear loss as a function of parameters in the coordinates of a geometry.
 
-    It is asked of users whose records are in these coordinates already (:class:`Whitened`).
+    It is evaluated on users whose records are already in these coordinates (:class:`Whitened`).
 
     Examples
     --------
@@ -188,7 +188,7 @@ class WhitenedLoss(Loss):
         return self.inner.dimension(n_features)
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
-        """Return the places of the intercepts."""
+        """Return the indices of the intercepts."""
         return self.inner.unpenalized(n_features)
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
@@ -200,9 +200,9 @@ class WhitenedLoss(Loss):
 class SecondMoments:
     """Each user's mean of z z', z = x - centre, as the upper triangle of a matrix.
 
-    Entries beside the diagonal are multiplied by the root of two, so that lengths are those of the
-    whole matrix. With ``mean`` z = (x - centre, 1), so that the last column is the mean; its last
-    entry is the same for everybody and counts as 0.
+    Off-diagonal entries are multiplied by the root of two, so that the vector has the length of the
+    whole matrix. If ``mean`` is true, z = (x - centre, 1), so that the last column is the mean. Its
+    last entry is the same for everybody and is set to 0.
 
     Examples
     --------
@@ -227,7 +227,7 @@ class SecondMoments:
         return self.size * (self.size + 1) // 2
 
     def __call__(self, users: UserData) -> Vector:
-        """Return one triangle a user; zeros for a user without records."""
+        """Return one triangle per user; zeros for a user without records."""
         features = self.centre.size
         counts = np.maximum(users.record_counts(), 1)
         if features <= _FEW_FEATURES:
@@ -277,14 +277,14 @@ class SecondMoments:
         return whole
 
     def triangles(self, matrices: Vector) -> Vector:
-        """Return the triangles of symmetric matrices: undo :meth:`matrices`."""
+        """Return the triangles of symmetric matrices; the inverse of :meth:`matrices`."""
         flat = matrices.reshape(len(matrices), -1).take(_places(self.size).upper, axis=1)
         flat *= _places(self.size).lengths
         return flat
 
 
 def _own_triangles(z: Vector, size: int) -> Vector:
-    """Return each user's triangle of z'z, in products so small that BLAS takes one thread each."""
+    """Return each user's triangle of z'z, in products small enough for one BLAS thread each."""
     parts = in_one_thread(z.shape[1], size * max(size, VECTOR))
     found = (_own_triangle(z[:, some], size) for some in parts)
     total: Vector = next(found)  # in 64 bits where there are several
@@ -292,10 +292,11 @@ def _own_triangles(z: Vector, size: int) -> Vector:
 
 
 def _own_triangle(z: Vector, size: int) -> Vector:
-    """Return the upper triangle of z'z, with the sum of z as a last column if ``size`` has room.
+    """Return the upper triangle of z'z, with the sum of z as a last column if ``size`` allows.
 
-    In strips of rows, without most of what lies below the diagonal. A strip begins a few columns
-    early: for a square, BLAS would compute only half of the product, and more slowly.
+    It is computed in strips of rows, without most of the entries below the diagonal. A strip begins
+    a few columns early: for a square matrix BLAS would compute only half of the product, and more
+    slowly.
     """
     turned, features = z.transpose(0, 2, 1), z.shape[2]
     whole, high = np.empty((len(z), size, size), z.dtype), min(_STRIP, 4 * math.ceil(features / 8))
@@ -310,9 +311,9 @@ def _own_triangle(z: Vector, size: int) -> Vector:
 
 
 class _Places(NamedTuple):
-    """Where entries of a matrix lie in its triangle, those of the triangle in it, row by row.
+    """The positions of a matrix's entries in its triangle, and the reverse, row by row.
 
-    Entries of a triangle are multiplied by ``lengths``: the root of two beside the diagonal.
+    Entries of a triangle are multiplied by ``lengths``: the root of two off the diagonal.
     """
 
     both: NDArray[np.int64]
@@ -331,7 +332,7 @@ def _places(size: int) -> _Places:
 
 @dataclass(frozen=True)
 class _Turned:
-    """Triangles of the same users in the coordinates ``turn`` z, for each user on their own."""
+    """Triangles of the same users in the coordinates ``turn`` z, computed user by user."""
 
     moments: SecondMoments
     triangles: UserVectors
@@ -358,7 +359,7 @@ def _user_means(users: UserData) -> Vector:
 
 
 def whitens_in_rounds(*, n_users: float, mu: float, n_features: int) -> bool:
-    """Tell from public numbers whether the features are whitened in rounds.
+    """Return, from public numbers, whether the features are whitened in rounds.
 
     >>> whitens_in_rounds(n_users=4000, mu=0.2367, n_features=14)
     True
@@ -377,9 +378,9 @@ def release_centre(run: UserReleases, *, share: float, means: UserVectors = _use
 
 
 def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geometry, People]:
-    """Release centre and spread in the coordinates of the round before, up to three times.
+    """Release centre and spread in up to three rounds, each in the coordinates of the last.
 
-    Returned are also the users in these coordinates (:class:`Whitened`).
+    Also return the users in these coordinates (:class:`Whitened`).
 
     Examples
     --------
@@ -426,7 +427,10 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
 def _mean_of_most(
     run: UserReleases, vectors: UserVectors, candidates: Vector, dimension: int, square: float
 ) -> ReleasedMean:
-    """Release a radius that holds most vectors, and their mean; they are forgotten on return."""
+    """Release a radius that holds most vectors, and their mean.
+
+    The vectors are deleted on return.
+    """
     held, found = run, vectors
     if isinstance(vectors, _Turned):
         held, found = run.once(vectors, dimension=dimension)
@@ -437,7 +441,7 @@ def _mean_of_most(
 def symmetric(matrix: Vector) -> Vector:
     """Return the symmetric factor of a matrix, (M' M)^(1/2).
 
-    A rotation of the coordinates changes nothing, and a symmetric matrix is what is expected.
+    Rotating the coordinates changes nothing, and the callers expect a symmetric matrix.
 
     >>> symmetric(np.array([[0.0, 2.0], [-3.0, 0.0]])).round(6)
     array([[3., 0.],
@@ -448,7 +452,7 @@ def symmetric(matrix: Vector) -> Vector:
 
 
 class Room:
-    """Memory for one block after another; it stays in the cache.
+    """Memory that is reused for one block after another, so that it stays in the cache.
 
     >>> room = Room()
     >>> np.shares_memory(room.like((2, 3)), room.like((4,)))
@@ -459,7 +463,7 @@ class Room:
         self._numbers = np.empty(0, dtype=dtype)
 
     def like(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array of this shape, in place of the last one."""
+        """Return an array of this shape, in the memory of the last one."""
         size = math.prod(shape)
         if self._numbers.size < size:
             self._numbers = np.empty(size, dtype=self._numbers.dtype)
@@ -467,7 +471,7 @@ class Room:
 
 
 def _lie_by_count(users: UserData) -> bool:
-    """Whether records were laid as they are added up, and users lie by how many they hold."""
+    """Return whether users are sorted by number of records, and records are in summation order."""
     counts = users.record_counts()
     return is_settled(users) and bool(np.all(counts[1:] >= counts[:-1]))
 
@@ -476,15 +480,14 @@ def _lie_by_count(users: UserData) -> bool:
 class Whitened:
     """The same users with the records ``whitening @ (x - centre)``, in 32 bits.
 
-    If a user's gradient is a product over all of the user's records, the records are stored column
-    by column, which takes four fifths of the time.
+    If a user's gradient is a matrix product over all of the user's records, the records are stored
+    column by column, which takes four fifths of the time.
 
     ``whitening`` is a symmetric matrix, a number for each feature, or one for all. With
-    ``centre=None`` users are :class:`~quorate.models.coordinates.one_round.Centred` already; they
-    are turned in 32 bits and where they lie, so that nobody else may hold them. ``by_count`` is
-    told of users who were laid by how many records they hold, a public fact: that they happen to
-    lie so would follow from everybody's records, and how numbers lie decides the last bits of
-    products.
+    ``centre=None`` users are :class:`~quorate.models.coordinates.one_round.Centred` already. They
+    are then transformed in place, in 32 bits, so no other code may use them. ``by_count`` says that
+    users were sorted by their number of records. It must be a public fact, because the order in
+    memory decides the last bits of products.
 
     Examples
     --------
@@ -499,7 +502,7 @@ class Whitened:
     by_count: bool = False
 
     def __call__(self, users: UserData) -> UserData:
-        """Return the users, each of whom is turned on their own."""
+        """Return the users, each of whom is transformed separately."""
         features = users.n_features
         if self.centre is None:
             whole = records_at(users, slice(None))
@@ -521,9 +524,10 @@ class Whitened:
     def _blocks(
         self, users: UserData, *, upright: bool = False
     ) -> Iterator[tuple[NDArray[np.int64] | slice, NDArray[Any]]]:
-        """Yield the places of records and the turned ones, before they are rounded.
+        """Yield the positions of records and the transformed records, before they are rounded.
 
-        Those of ``upright`` users whose gradients are products lie feature by feature.
+        Those of ``upright`` users, whose gradients are matrix products, are stored feature by
+        feature.
         """
         dtype = np.float32 if self.centre is None else np.float64
         before, after, whitening = Room(dtype), Room(dtype), self.whitening.astype(dtype)

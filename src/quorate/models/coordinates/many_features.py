@@ -1,14 +1,14 @@
-r"""The spread of many features: each one's own, and the few directions in which they move together.
+r"""The spread of many features: each feature's own, and the few directions shared by many.
 
-A user's whole second moment is a vector of :math:`d^2/2` numbers; from a hundred features on it is
-long to compute, and its noise hides all but the largest spreads. What matters of it is released
-by itself: the mean square of every feature (d numbers), which brings them to one scale; then the
-directions in which many features move at once, as a common factor makes them, by two rounds of the
-power method on a few public directions (d numbers each). The noise of a direction grows with d
-where that of the matrix grows with :math:`d^{3/2}`.
+A user's whole second moment is a vector of :math:`d^2/2` numbers. From a hundred features on it
+takes long to compute, and its noise hides all but the largest spreads. So only its important parts
+are released. First come the mean squares of all features (d numbers), which bring them to one
+scale. Then come the directions in which many features move together, for example because of a
+common factor. They are found by two rounds of the power method on a few public directions (d
+numbers each). The noise of a direction grows with d, that of the matrix with :math:`d^{3/2}`.
 
-A spread that noise explains is taken for that of a single feature, so that too large a step is
-never the price of an estimate.
+A spread that noise alone could explain is treated as that of a single feature, so that an error of
+the estimate never makes a step too large.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def release_of_many(
 ) -> tuple[Geometry, People]:
     """Release the centre (if ``centred``) and the spread of the features.
 
-    Also returns the users in these coordinates.
+    Also return the users in these coordinates.
 
     Examples
     --------

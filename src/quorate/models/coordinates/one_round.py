@@ -1,10 +1,10 @@
-"""The spread of the features in one round, for fewer users than rounds need.
+"""The spread of the features in one round, if there are too few users for several rounds.
 
-One round sees a hundredth of the largest spread and no less. So records are rounded to 32 bits
-before anything is known of them, which saves a pass over 64. If all of them lie far from zero,
-rounding errs in proportion to how far, but so does the noise of their centre: with so few users
-that there is one round, by about a twentieth of the way or more. That much is left of it, counts
-as spread, and is some 400,000 times what rounding does.
+One round can measure spreads down to a hundredth of the largest, not less. So records are rounded
+to 32 bits before anything is known about them, which saves a pass in 64 bits. If all records lie
+far from zero, the rounding error is proportional to their distance from zero. But with so few users
+the noise of the released centre is at least about a twentieth of that distance. This part of the
+distance remains after centring and counts as spread. It is some 400,000 times the rounding error.
 
 Beyond :data:`~quorate.models.coordinates.geometry.MOST_FEATURES` features only one number is
 released, the typical squared distance from the centre.
@@ -52,7 +52,7 @@ def release_in_one_round(
 ) -> tuple[Geometry, People]:
     """Release the centre (if ``centred``) and the spread of the features.
 
-    Also returns the users in these coordinates.
+    Also return the users in these coordinates.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def release_in_one_round(
 def _whitening(matrix: Vector, noise: float) -> tuple[Vector, Vector]:
     """Return the inverse root of a noisy second moment, with small spreads raised to a floor.
 
-    Returned are also the directions of the spreads, each as long as its relative noise.
+    Also return the directions of the spreads, each with its relative noise as its length.
     """
     size = len(matrix)
     spreads, axes = np.linalg.eigh(matrix)
@@ -102,10 +102,10 @@ def _whitening(matrix: Vector, noise: float) -> tuple[Vector, Vector]:
 
 @dataclass(frozen=True)
 class Centred:
-    """The same users with the records x - centre, or as they are without one, in 32 bits.
+    """The same users with the records x - centre (or x without a centre), in 32 bits.
 
-    That is enough where noise hides what is a thousand times smaller than the largest spread, and
-    saves the later passes half of the time.
+    This precision is enough, because noise hides whatever is a thousand times smaller than the
+    largest spread. It halves the time of later passes.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Centred:
     centre: Vector | None
 
     def __call__(self, users: UserData) -> UserData:
-        """Return the users, as many numbers as before."""
+        """Return the users, with as many numbers as before."""
         whole, room = np.empty((users.n_records, users.n_features), dtype=np.float32), Room()
         few = max(1, _AT_ONCE // max(1, users.n_features))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
@@ -136,7 +136,7 @@ class Centred:
 
 @dataclass(frozen=True)
 class _Moved:
-    """Users of :class:`Centred`, whom nobody else holds, around a centre of 32 bits."""
+    """Users of :class:`Centred`, used by no other code, around a centre in 32 bits."""
 
     centre: Vector
 
@@ -150,7 +150,7 @@ class _Moved:
 def _own_means(users: UserData) -> Vector:
     """Return each user's mean record: a product over the user's records, in 32 bits like these.
 
-    Sums of so many of them that BLAS takes one thread are added up in 64 bits.
+    Partial sums, each small enough for one BLAS thread, are added up in 64 bits.
     """
     means = np.zeros((users.n_users, users.n_features))
     for alike, held in alike_users(users):

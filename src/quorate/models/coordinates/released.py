@@ -1,4 +1,4 @@
-"""Which coordinates users pay for: as fine as their number lets them be seen."""
+"""The choice of coordinates: as detailed as the number of users allows."""
 
 from __future__ import annotations
 

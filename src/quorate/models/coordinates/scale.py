@@ -1,8 +1,9 @@
-"""One scale for all features, and their centre as far as it can be seen: for few users.
+"""For few users: one scale for all features, and their centre if it can be estimated.
 
-A second moment has too many entries for few users, and a search for a radius costs more than it
-saves. Instead one number is released, the size of a typical record, by a few noisy comparisons that
-double a public guess. If it can be estimated well enough, the mean of the records is released too.
+With few users a second moment has too many entries, and a search for a radius costs more than it
+saves. Instead one number, the size of a typical record, is released by a few noisy comparisons with
+a public guess that is doubled each time. If it can be estimated well enough, the mean of the
+records is released too.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _ROOMY = 1.05
 def release_scale(
     run: UserReleases, *, centred: bool, by_count: bool = False
 ) -> tuple[Geometry, People]:
-    """Release the size of a typical record, and their mean as far as it can be seen.
+    """Release the size of a typical record, and their mean if it can be estimated.
 
-    Also returns the users in these coordinates.
+    Also return the users in these coordinates.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def _look(run: UserReleases) -> float:
 
 
 def _mean_squares(users: UserData) -> Vector:
-    """Return each user's mean squared length of a record."""
+    """Return each user's mean of the squared length of records."""
     with np.errstate(all="ignore"):
         squares = row_lengths(users.X) ** 2
     return users.user_sums(squares[:, None]) / np.maximum(users.record_counts(), 1)[:, None]

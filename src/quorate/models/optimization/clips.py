@@ -1,11 +1,11 @@
-"""How long users' vectors are, learned from lifts that cost nothing, and where to clip them.
+"""The lengths of users' vectors, estimated from lifts at no extra cost, and where to clip.
 
-Each release of a clipped mean carries the users' mean lift
-(:mod:`quorate.core.bounds.lifted_ball`), which falls as vectors reach for the edge of the ball.
-Lengths are taken for log-normal; what is believed of their middle and of their spread is a
-distribution over a grid, moved by each lift and blurred between two of them, because gradients
-change on the way. From it follow the radius of the next release, at which noise and the bias of
-clipping are least together, and which part of a vector clipping leaves.
+Each release of a clipped mean includes the users' mean lift
+(:mod:`quorate.core.bounds.lifted_ball`), a number that falls as vectors become longer. Lengths are
+assumed to be log-normal. The posterior of their median and spread is a distribution on a grid. Each
+lift updates it; between two lifts it is blurred, because gradients change from step to step. The
+posterior gives the next radius, which minimises noise plus clipping bias, and the part of a vector
+that is left after clipping.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LENGTHS = np.exp(_LOGS[:, None, None] + _SPREADS[:, None] * _NODES)
 
 @cache
 def _tables(*, cone: bool) -> tuple[Vector, Vector, Vector]:
-    """Return mean lift, mean part that is left, mean length that is cut off, by log and spread."""
+    """Return, by log length and spread: mean lift, mean part left, mean length cut off."""
     weights = _WEIGHTS / _WEIGHTS.sum()
     return (
         lift(_LENGTHS, cone=cone) @ weights,
@@ -54,15 +54,15 @@ def _at(table: Vector, logs: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What is believed about the lengths of users' vectors.
+    """A posterior over the lengths of users' vectors.
 
     Attributes
     ----------
     logs : array
-        Logarithms of the typical length that are thought of.
+        Grid of logarithms of the typical length.
     chances : array of shape (logs, spreads)
     cone : bool
-        Which lifts are released: those of a cone under add/remove.
+        Whether lifts are those of a cone (under add/remove).
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Lengths:
 
     @classmethod
     def around(cls, log: float, *, error: float, cone: bool) -> Lengths:
-        """Return the belief after a released mean logarithm and its standard deviation."""
+        """Return the posterior after a released mean logarithm with its standard deviation."""
         logs = log + np.linspace(-5.0, 5.0, 81)
         said = -0.5 * ((logs - log) / error)[:, None] ** 2
         # Vague: one standard deviation is a factor of two about a third.
@@ -85,15 +85,14 @@ class Lengths:
 
     @property
     def typical(self) -> float:
-        """Logarithm of the typical length."""
+        """Posterior mean of the logarithm of the typical length."""
         return float(self.chances.sum(axis=1) @ self.logs)
 
     def radius(self, noise: float, dimension: int) -> float:
-        """Return the radius at which noise and the bias of clipping are least together.
+        """Return the radius that minimises noise plus clipping bias.
 
-        ``noise`` is the length of the noise in radii. What clipping takes from people lies along
-        any one direction by one over the root of the dimension, and half of that has another half
-        against it.
+        ``noise`` is the length of the noise in radii. Along any one direction the clipped parts are
+        shorter by the root of the dimension, and half of them cancel the other half.
 
         >>> lengths = Lengths.around(0.0, error=0.5, cone=False)
         >>> lengths.radius(1.0, 20) < 1.0 < lengths.radius(0.001, 20)
@@ -108,10 +107,10 @@ class Lengths:
     def after(
         self, height: float, *, radius: float, noise: float, drift: float
     ) -> tuple[Lengths, float]:
-        """Return the belief after a mean lift, and which part of the vectors clipping left.
+        """Return the posterior after a mean lift, and which part of the vectors clipping left.
 
-        ``height`` and its ``noise`` are in radii; ``drift`` is by how much log lengths change until
-        the next release.
+        ``height`` and its ``noise`` are in radii. ``drift`` is the expected change of log lengths
+        until the next release.
 
         >>> lengths, kept = Lengths.around(0.0, error=2.0, cone=False), 1.0
         >>> for _ in range(3):

@@ -1,12 +1,11 @@
-"""A private descent: first-order steps on released gradients (U5, Algorithm 3).
+"""Private gradient descent: first-order steps on released gradients (U5, Algorithm 3).
 
-The split is the paper's: an optimiser says where to look, a release strategy gives a noisy mean of
-user gradients there (:mod:`quorate.models.optimization.gradients`), the optimiser moves, and in the
-end aggregates (Algorithm 7 of Levy et al.). An optimiser sees noisy gradients and nothing else, so
-whatever it does with them is free of privacy cost. Its state is a value: :meth:`Optimizer.update`
-returns the next one. How the steps share the budget and how much to shrink follows from public
-numbers and from what was released. Other optimisers are in
-:mod:`quorate.models.optimization.optimizers`.
+As in the paper, an optimiser chooses the next point, a release strategy gives a noisy mean of user
+gradients there (:mod:`quorate.models.optimization.gradients`), the optimiser moves, and at the end
+it aggregates the iterates (Algorithm 7 of Levy et al.). An optimiser sees only noisy gradients, so
+whatever it computes has no privacy cost. Its state is immutable: :meth:`Optimizer.update` returns
+the next one. The budget of each step and the shrinkage depend on public and released numbers only.
+Other optimisers are in :mod:`quorate.models.optimization.optimizers`.
 """
 
 from __future__ import annotations
@@ -55,12 +54,13 @@ _SHORTEST = 5
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerState:
-    """Where an optimisation stands after ``step`` of ``steps`` updates.
+    """The state of an optimisation after ``step`` of ``steps`` updates.
 
     ``weight`` is the total weight of the iterates in ``average``; ``first`` and ``second`` hold
     whatever moments an optimiser keeps. ``noise`` is the root mean square length of the noise in
-    the first gradient, 0 if it is not known; ``size`` is how far the last step went for each unit
-    of its gradient, and ``chosen`` which iterate will be returned, if that is settled beforehand.
+    the first gradient, 0 if it is not known. ``size`` is the length of the last step divided by
+    that of its gradient. ``chosen`` is the index of the iterate to be returned, if it is fixed
+    beforehand.
 
     >>> OptimizerState.start(np.zeros(2), steps=10).step
     0
@@ -97,7 +97,7 @@ class OptimizerState:
     def moved(
         self, theta: Vector, *, weight: float, size: float = 0.0, first: Vector | None = None
     ) -> OptimizerState:
-        """Return the state at ``theta``, which joins the average with ``weight``."""
+        """Return the state at ``theta``, which enters the average with ``weight``."""
         total = self.weight + weight
         average = self.average
         if weight > 0:
@@ -116,7 +116,7 @@ class OptimizerState:
         )
 
     def blended(self, theta: Vector, *, share: float, size: float) -> OptimizerState:
-        """Return the state at ``theta``, which takes this share of the average."""
+        """Return the state at ``theta``, which gets this share of the average."""
         average = self.average + (theta - self.average) * share
         return replace(
             self, theta=theta, average=average, weight=1.0, step=self.step + 1, size=size
@@ -124,15 +124,15 @@ class OptimizerState:
 
 
 class Optimizer(ABC):
-    """Where to look next, how to move, what to return."""
+    """The rules of an optimiser: the next point, the step, and the final point."""
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether steps follow from the declared curvature alone, as those of Proposition 3 do."""
+        """Whether steps depend on the declared curvature only, as in Proposition 3."""
         return False
 
     def query(self, state: OptimizerState) -> Vector:
-        """Return the point at which the next gradient is asked for."""
+        """Return the point at which the next gradient is released."""
         return state.theta
 
     @abstractmethod
@@ -141,8 +141,8 @@ class Optimizer(ABC):
     ) -> OptimizerState:
         """Return the next state.
 
-        ``curvature`` is an upper bound of the second derivative as far as it is known (1
-        otherwise); ``precision`` is proportional to one over the variance of the noise in the
+        ``curvature`` is an upper bound of the second derivative, as far as it is known (1
+        otherwise). ``precision`` is proportional to one over the variance of the noise in the
         gradient.
         """
 
@@ -152,7 +152,7 @@ class Optimizer(ABC):
 
 
 def projected(theta: Vector, radius: float | None) -> Vector:
-    """Return the nearest point of a ball around zero, if there is one.
+    """Return the nearest point of a ball around zero; the point itself without a ball.
 
     >>> projected(np.array([3.0, 4.0]), 1.0)
     array([0.6, 0.8])
@@ -164,7 +164,7 @@ def projected(theta: Vector, radius: float | None) -> Vector:
 
 
 def check_constants(constants: str, radius: float | None) -> None:
-    """Refuse published steps without the ball that they depend on.
+    """Refuse published step sizes without the ball that they need.
 
     >>> check_constants("published", 1.0)
     """
@@ -182,22 +182,23 @@ def check_constants(constants: str, radius: float | None) -> None:
 class AveragedDescent(Optimizer):
     """Projected gradient descent that returns an average of its later iterates (convex).
 
-    Iterates are averaged by how precise their gradients were: on a quadratic the noise of the
+    Iterates are weighted by the precision of their gradients. On a quadratic loss the noise of the
     average is then that of one step with the whole budget.
 
     Parameters
     ----------
     step_size : float, default=1.2
-        In units of one over the curvature.
+        Step size in units of one over the curvature.
     momentum : float, default=0.0
         Heavy ball.
     tail : float, default=0.5
         Share of the steps, counted from the end, that is averaged.
     radius : float, optional
-        The answer is in the ball of this radius.
+        Parameters are kept in a ball of this radius.
     constants : {"calibrated", "published"}, default="calibrated"
-        Published: the step size of Proposition 3, every iterate in the ball, and the plain mean of
-        all iterates, whatever ``step_size``, ``momentum`` and ``tail`` are; needs a ``radius``.
+        Published: the step size of Proposition 3, every iterate projected to the ball, and the
+        plain mean of all iterates. ``step_size``, ``momentum`` and ``tail`` are ignored, and a
+        ``radius`` is needed.
 
     Examples
     --------
@@ -223,7 +224,7 @@ class AveragedDescent(Optimizer):
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether steps follow from the declared curvature alone."""
+        """Whether steps depend on the declared curvature only."""
         return self.constants == "published"
 
     def update(
@@ -242,24 +243,24 @@ class AveragedDescent(Optimizer):
         return state.moved(state.theta + velocity, weight=weight, size=size, first=velocity)
 
     def aggregate(self, state: OptimizerState) -> Vector:
-        """Return the average, in the ball.
+        """Return the average, projected to the ball.
 
-        Calibrated iterates are free and only their average is brought into the ball, which can
-        only come nearer to whatever lies inside. Iterates that were held in it one by one would
-        pull a noisy average towards the centre.
+        Calibrated iterates are not projected. Only their average is projected to the ball, which
+        brings it nearer to every point inside. Projecting the iterates one by one would pull a
+        noisy average towards the centre.
         """
         return projected(super().aggregate(state), self.radius)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Minimum:
-    """Where a minimisation ended.
+    """The result of a minimisation.
 
     Attributes
     ----------
     theta : array
     event : Event
-        What the run cost.
+        The cost of the run.
     trace : tuple of TraceStep
     guarantee : Guarantee or None
 
@@ -291,10 +292,10 @@ def descend(
 ) -> Minimum:
     """Run an optimiser on released gradients.
 
-    ``shrinkage`` adds a penalty of the size at which it removes more noise than signal: this times
-    (variance of the noise) / (squared length of the first gradient). With very little signal this
-    ends near ``initial`` = 0. A ``curvature`` that released gradients show to be too low is raised
-    on the way. This costs nothing, because it uses released numbers only.
+    ``shrinkage`` adds a penalty that removes more noise than signal. Its strength is this number
+    times (variance of the noise) / (squared length of the first gradient). With very little signal
+    the result is near ``initial`` = 0. A ``curvature`` that released gradients show to be too low
+    is raised during the run. This costs nothing, because it uses released numbers only.
 
     Examples
     --------
@@ -351,19 +352,20 @@ def descend(
 
 
 class _Steepness:
-    """The bound of the curvature, raised where released gradients show that it is too low.
+    """The bound of the curvature, raised if released gradients show that it is too low.
 
     Between two points a gradient changes by the curvature times their distance. If it changed by
     more, beyond the known noise of both gradients, steps as long as the bound allows would
     overshoot, each farther than the last. This costs nothing, because it uses
     released numbers only.
 
-    The step from one point to the next went along the noise n of the gradient at the first one, by
-    ``size`` times n, and the change of the gradients contains -n. Their product is therefore too
-    large by ``size`` x |n|^2, of which the mean is known and is taken off; what is left of it and
-    the noise of the next gradient have a standard deviation of at most the distance times the
-    root of (own noise^2 + 2 x earlier noise^2), as |n|^2 has a variance of twice its mean squared
-    over the dimension. One run in twenty may take noise for curvature in one of its ``steps``.
+    The step between two points went along the noise n of the gradient at the first point, by
+    ``size`` times n, and the change of the gradients contains -n. So their product is too large by
+    ``size`` x |n|^2. The mean of this term is known and subtracted. The rest of it, together with
+    the noise of the next gradient, has a standard deviation of at most the distance times the root
+    of (own noise^2 + 2 x earlier noise^2), because the variance of |n|^2 is twice its squared mean
+    over the dimension. In one run of twenty, noise is mistaken for curvature in one of the
+    ``steps``.
     """
 
     def __init__(self, bound: float, *, steps: int) -> None:
@@ -388,7 +390,7 @@ class _Steepness:
 
 
 def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:
-    """Yield the steps; draw a bar on the error stream if it is a terminal: batch jobs stay quiet.
+    """Yield the steps, with a progress bar on the error stream if it is a terminal.
 
     Their number is public, so the bar shows nothing about people. ``show`` overrides the check for
     a terminal.

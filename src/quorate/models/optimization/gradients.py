@@ -1,23 +1,21 @@
-"""Released gradients of a descent, and when their noise is small enough to be useful (U5).
+"""Released gradients of a descent, and how many users they need at least (U5).
 
-A descent spends its account on clipped means of user gradients. :class:`ClippedGradients` clips
-each user's gradient to a ball around zero whose radius was found privately, and finds a smaller one
-on the way: gradients shrink as the optimum comes near, and zero is where their mean ends up, so a
-centre would gain nothing. The estimator that the paper uses is in
-:mod:`quorate.models.optimization.winsorized_gradients`.
+A descent spends its budget on clipped means of user gradients. :class:`ClippedGradients` clips each
+user's gradient to a ball around zero. Its radius is found privately and reduced later, because
+gradients become shorter near the optimum. Their mean tends to zero there, so another centre would
+not help. The estimator of the paper is in :mod:`quorate.models.optimization.winsorized_gradients`.
 
-Whether a fit can work at all follows from public numbers alone. A clipped mean of user gradients
-has length at most its radius C, and its noise has length 2 C sqrt(d) / (n mu) under replacement:
-when n mu < 2 sqrt(d) the noise of even one step that got the whole budget exceeds any gradient
-there could be, whatever the data. If the records per user are public there is a sharper rule:
-users' gradients spread by about sqrt(d / m) around their mean, and when n mu sqrt(m) < d the noise
-that hides this spread exceeds the spread of the labels themselves. Both are necessary conditions,
-not sufficient ones.
+Whether a fit can work at all depends on public numbers alone. A clipped mean of user gradients has
+length at most its radius C, and its noise has length 2 C sqrt(d) / (n mu) under replacement. If n
+mu < 2 sqrt(d), the noise of even a single step with the whole budget is longer than any possible
+gradient. If the number of records per user is public there is a sharper rule. Users' gradients
+spread by about sqrt(d / m) around their mean. If n mu sqrt(m) < d, the noise that hides this spread
+is larger than the spread of the labels. Both are necessary conditions, not sufficient ones.
 
-Below n mu = 32, further, the looks for the size of a record see the users through noise that is not
-safely smaller than their number, and everything after a wild size is noise. Above all three
-released gradients may still show nothing; the posterior mean is then a constant
-(:mod:`quorate.models.optimization.posterior`).
+In addition, below n mu = 32 the noise of the comparisons that estimate the size of a record is not
+safely smaller than the number of users. The size may then be far off, and all later results are
+noise. Even if all three conditions hold, released gradients may contain no signal; the posterior
+mean is then a constant model (:mod:`quorate.models.optimization.posterior`).
 """
 
 from __future__ import annotations
@@ -93,7 +91,7 @@ _MANY_AHEAD = 3
 
 
 def check_budget(*, epsilon: float, delta: float, rate: float | None = None) -> None:
-    """Refuse what no model can be fitted with.
+    """Refuse a budget with which no model can be fitted.
 
     >>> check_budget(epsilon=1.0, delta=1e-6)
     """
@@ -110,12 +108,12 @@ def check_budget(*, epsilon: float, delta: float, rate: float | None = None) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Feasibility:
-    """What public numbers say about a fit.
+    """Whether a fit is feasible, according to public numbers.
 
     Attributes
     ----------
     n_users, dimension : int
-        Users, and parameters of the model.
+        Number of users, and number of parameters of the model.
     users_needed : int
         Below this many users the fit is hopeless.
 
@@ -133,7 +131,7 @@ class Feasibility:
 
     @property
     def hopeless(self) -> bool:
-        """Whether noise must exceed whatever the data say."""
+        """Whether noise must hide the signal, whatever the data."""
         return self.n_users < self.users_needed
 
     def require(self) -> None:
@@ -156,16 +154,16 @@ def model_feasibility(
     records: int | None = None,
     relation: Relation = Relation.REPLACE,
 ) -> Feasibility:
-    """Return how many users a model of ``dimension`` parameters needs at the very least.
+    """Return the smallest number of users with which a model of ``dimension`` parameters may work.
 
     Parameters
     ----------
     n_users, dimension : int
     epsilon, delta : float
     records : int, optional
-        Records of a typical user, if they are public.
+        Number of records of a typical user, if it is public.
     relation : Relation, default=Relation.REPLACE
-        Under add/remove half the noise is needed.
+        Add/remove needs half the noise.
 
     Examples
     --------
@@ -188,7 +186,7 @@ def model_feasibility(
 
 
 def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
-    """Return n mu, doubled under add/remove, where half of the noise is needed.
+    """Return n mu; doubled under add/remove, which needs half the noise.
 
     >>> signal_of(n_users=100, mu=0.2, relation=Relation.ADD_REMOVE)
     40.0
@@ -197,7 +195,7 @@ def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
 
 
 def check_records(records: Any) -> None:
-    """Refuse what is neither a public number nor ``"auto"``.
+    """Refuse a value that is neither a public number nor ``"auto"``.
 
     >>> check_records("auto")
     """
@@ -211,7 +209,7 @@ def check_records(records: Any) -> None:
 
 
 def plan_steps(*, n_users: float, mu: float, records: float, dimension: int) -> int:
-    """Return how many steps pay off: more with more signal per parameter.
+    """Return how many steps are worthwhile: more with more signal per parameter.
 
     >>> plan_steps(n_users=1000, mu=0.2367, records=10, dimension=21)
     21
@@ -224,8 +222,8 @@ def plan_steps(*, n_users: float, mu: float, records: float, dimension: int) -> 
 class ReleasedGradient:
     """A noisy mean gradient.
 
-    ``noise`` is the standard deviation in each coordinate; ``whole`` what it would be if this step
-    had all the budget of the descent.
+    ``noise`` is the standard deviation in each coordinate; ``whole`` is what it would be if this
+    step had the whole budget of the descent.
     """
 
     value: Vector
@@ -236,7 +234,7 @@ class ReleasedGradient:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStep:
-    """Everything that one step released; nothing else about it is public.
+    """Everything that one step released; nothing else about the step is public.
 
     >>> TraceStep(step=0, radius=1.0, gradient_norm=0.5, noise=0.1, penalty=0.0).radius
     1.0
@@ -258,15 +256,15 @@ class GradientRun(ABC):
 
 
 class GradientRelease(ABC):
-    """A strategy; ``start`` binds it to data, a loss and a number of steps."""
+    """A release strategy; ``start`` binds it to data, a loss and a number of steps."""
 
     @abstractmethod
     def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
-        """Plan the budget of ``steps`` releases; nothing is released yet."""
+        """Plan the budget of ``steps`` releases, without releasing anything."""
 
 
 def growing_squares(whole: float, steps: int) -> Vector:
-    """Divide a squared budget among steps, the later ones getting a little more.
+    """Divide a squared budget among steps; later steps get a little more.
 
     >>> growing_squares(1.0, 2).round(3)
     array([0.488, 0.512])
@@ -276,11 +274,12 @@ def growing_squares(whole: float, steps: int) -> Vector:
 
 
 def clip_length(*, n_users: float, mu: float, dimension: int) -> float:
-    """Return the last radius over a quantile of the norms, from public numbers.
+    """Return the last radius divided by a quantile of the norms, from public numbers.
 
-    Noise with a radius of f typical norms has 4 f^2 p / (n mu^2) times the variance of the sample
-    of users. Clipping biases where people differ, and no number of them takes that away: the radius
-    is the longer the more users there are, as long as noise stays below what the sample costs.
+    With a radius of f typical norms the variance of the noise is 4 f^2 p / (n mu^2) times the
+    sampling variance of the users. Clipping causes a bias if users differ, and more users do not
+    reduce it. So the radius grows with the number of users, as long as noise stays below the
+    sampling error.
 
     >>> clip_length(n_users=1000, mu=0.2367, dimension=21)
     0.85
@@ -292,7 +291,7 @@ def clip_length(*, n_users: float, mu: float, dimension: int) -> float:
 
 
 def gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
-    """Return the function from users to their gradients at ``theta``, each user's on its own."""
+    """Return the function from users to their gradients at ``theta``, computed user by user."""
     return partial(_at, by_user(loss), theta)
 
 
@@ -302,14 +301,14 @@ def _at(loss: Loss, theta: Vector, users: UserData) -> Vector:
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedGradients(GradientRelease):
-    """Clip user gradients to a ball around zero, add Gaussian noise.
+    """Clip user gradients to a ball around zero, and add Gaussian noise.
 
     Parameters
     ----------
     radius : float, optional
-        Public radius of the ball. By default it is found privately before the first step and once
-        more after a third of the steps, each time for a few percent of the budget; where users are
-        few for each parameter, after two steps as well.
+        Public radius of the ball. By default it is found privately before the first step and again
+        after a third of the steps, each time for a few percent of the budget. If there are few
+        users per parameter, it is also found after two steps.
 
     Examples
     --------
@@ -332,7 +331,7 @@ class ClippedGradients(GradientRelease):
             _validate.positive(radius=self.radius)
 
     def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
-        """Set aside what the searches cost; the rest is for the steps."""
+        """Reserve the cost of the searches; the rest is for the steps."""
         mu = run.account.mu
         searches = {} if self.radius is not None else {0: WIDE}
         again = round(steps / 3)
@@ -403,9 +402,11 @@ class _ClippedRun(GradientRun):
         return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
 
     def _draw_ahead(self, step: int, radius: float) -> None:
-        """Draw the noise of the steps up to the next search; what the last one pays is not known.
+        """Draw the noise of the steps up to the next search, except for the last step's.
 
-        One row at a time would take longer than all of them; see :meth:`UserReleases.draw_ahead`.
+        The cost of that step is not known yet.
+
+        Drawing row by row would take longer; see :meth:`UserReleases.draw_ahead`.
         """
         later = [each for each in self._searches if each > step]
         until = min([*later, len(self._squares) - 1])

@@ -1,8 +1,8 @@
-"""Minibatches of users: a secret sample each step, and what the secrecy saves.
+"""Minibatches of users: a secret sample in each step, and the amplification that it gives.
 
 Every user joins a step with the same small probability, decided by privacy randomness that is never
-shown. The accountant prices the noise on the sample together with the sampling. It saves time on
-large data; for a given budget full batches are at least as accurate.
+shown. The accountant prices the noise on the sample together with the sampling. Minibatches save
+time on large data; for a given budget full batches are at least as accurate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SETUP_SHARE = Fraction(3, 10)
 
 
 def setup_mu(account: Account) -> float:
-    """Return the Gaussian parameter of what sees all users, before the run is opened.
+    """Return the Gaussian parameter mu of the setup, which uses all users.
 
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> round(account.mu, 4), round(setup_mu(account), 4)
@@ -41,11 +41,11 @@ def open_sampled_run(
     rate: float,
     steps: int | None,
 ) -> UserReleases:
-    """Begin a run with an account that is set aside for minibatches.
+    """Begin a run with an account that is reserved for minibatches.
 
-    Minibatches are planned before anything is drawn, so their number must be public; what sees all
-    users gets a fixed share of the square.
-    See :meth:`~quorate.core.account.account.Account.reserve_chain`.
+    Minibatches are planned before anything is drawn, so their number must be public. The setup,
+    which uses all users, gets a fixed share of the squared budget. See
+    :meth:`~quorate.core.account.account.Account.reserve_chain`.
 
     >>> from quorate.core.users import UserData
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
@@ -71,10 +71,11 @@ def open_sampled_run(
 
 
 def check_public_steps(*, steps: int | None, records: int | str, relation: Relation) -> None:
-    """Refuse minibatches whose number would follow from what was released.
+    """Refuse minibatches whose number would depend on released numbers.
 
-    Each number of steps gets the noise that keeps the budget, but the prices of sampled chains
-    cross: a length chosen by a released number is covered by the price of no single one of them.
+    For each number of steps the noise is chosen to fit the budget, but the privacy curves of such
+    plans cross. So if a released number decides the number of steps, no single plan covers the
+    cost.
 
     >>> check_public_steps(steps=None, records=20, relation=Relation.REPLACE)
     """

@@ -1,7 +1,7 @@
-"""Minimise a mean of user losses of any kind privately, by first-order steps (U5, Algorithm 3).
+"""Minimise a mean of arbitrary user losses privately, by first-order steps (U5, Algorithm 3).
 
-Linear models have more to go by, see :mod:`quorate.models.base`; the steps are those of the same
-descent (:mod:`quorate.models.optimization.descent`).
+Linear models can do better, see :mod:`quorate.models.base`. The steps are those of the same descent
+(:mod:`quorate.models.optimization.descent`).
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def minimize(  # noqa: PLR0913 - the common keywords
     public : all parameters, the loss, the number of features and, under ``Relation.REPLACE``, the
         number of users; released: the radii, the noisy gradients and what follows from them
     numerics : exact
-    proof : Every step is a Gaussian mechanism on clipped user gradients, every radius a noisy
-        search; each takes its part of one :class:`~quorate.core.account.account.Account`, and the
+    proof : Every step is a Gaussian mechanism on clipped user gradients, and every radius a noisy
+        search. Each takes its part of one :class:`~quorate.core.account.account.Account`, and the
         squares never add up to more than the whole. With minibatches the steps are Poisson samples
         priced by the accountant; with
         :class:`~quorate.models.optimization.winsorized_gradients.WinsorizedGradients` the steps are
@@ -79,14 +79,16 @@ def minimize(  # noqa: PLR0913 - the common keywords
 
     Complexity
     ----------
-    One pass over the records a step, two more for radii; memory for one gradient a user, in parts.
+    One pass over the records per step and two more for radii; memory for one gradient per user, in
+    parts.
 
     Parameters
     ----------
     data : UserData or another crowd
     loss : Loss
-        One of the caller is called for one user at a time; in
-        :class:`~quorate.models.vectorized.Vectorized` with many, and the guarantee says so.
+        A loss written by the caller is called for one user at a time. Within
+        :class:`~quorate.models.vectorized.Vectorized` it is called with many users, and the
+        guarantee says so.
     epsilon, delta : float
     relation : Relation, default=Relation.REPLACE
     optimizer : Optimizer, default=Adam, or AveragedDescent if ``curvature`` is given
@@ -94,19 +96,19 @@ def minimize(  # noqa: PLR0913 - the common keywords
     steps : int, optional
         By default planned from the users, the parameters and the records per user.
     initial : array, default=zeros
-        Public, or released before.
+        The starting point; public, or released before.
     curvature : float, optional
         Upper bound of the second derivative of the loss in the parameters, if public.
     records : int or "auto", default="auto"
-        Records of a typical user: a public number, or a rough estimate that is paid for. Only used
-        to plan ``steps``.
+        Number of records of a typical user: a public number, or ``"auto"`` for a rough private
+        estimate. It is only used to plan ``steps``.
     batch_rate : float, optional
-        Probability with which a user takes part in a step; full batches by default. The chain of
-        steps is priced as a whole before anything is drawn, with all that the setup may need: what
-        the setup does not use is left over, so that the noise drawn costs less than is promised
-        (four fifths of epsilon where the curvature is known).
+        Probability with which a user takes part in a step; by default all users take part in all
+        steps. The chain of steps is priced as a whole before anything is drawn, including
+        everything that the setup may need. What the setup does not use is not spent, so the real
+        cost is below the guarantee (four fifths of epsilon if the curvature is known).
     progress : bool, optional
-        Whether to draw a bar; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
 
     References
     ----------
@@ -180,7 +182,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
 
 
 def with_caveat(guarantee: Guarantee, loss: Loss) -> Guarantee:
-    """Return the promise, with what the loss makes of it."""
+    """Return the guarantee, marked as idealized if the loss makes it so."""
     return guarantee if loss.caveat is None else guarantee.idealized(loss.caveat)
 
 

@@ -1,9 +1,9 @@
-r"""First-order optimisers beside the default one: for other losses, and as published (U5).
+r"""Other first-order optimisers: for other losses, and as published (U5).
 
-The three descents, :class:`~quorate.models.optimization.descent.AveragedDescent` and two of these,
-are those of Proposition 3 of [1]_. With ``constants="published"`` they take its step sizes, for a
-loss of curvature H on a set of diameter R and T gradients whose noise has a mean squared length of
-:math:`\nu^2`:
+Proposition 3 of [1]_ has three descents:
+:class:`~quorate.models.optimization.descent.AveragedDescent` and two of this module. With
+``constants="published"`` they take its step sizes, for a loss of curvature H on a set of diameter R
+and T gradients whose noise has a mean squared length of :math:`\nu^2`:
 
 * convex (Theorem 6.3 of [2]_): :math:`1/(H + \nu\sqrt T/R)`, mean of all iterates, excess at most
   :math:`HR^2/(2T) + R\nu/\sqrt T`;
@@ -51,21 +51,21 @@ Vector = NDArray[np.float64]
 class RestartedDescent(Optimizer):
     """Projected descent for strongly convex losses: one restart with a falling step size.
 
-    The first half of the steps averages with weights that grow linearly; the second half starts
-    from that average and divides the step size by the number of steps since the restart, beyond the
-    condition number (footnote 5 of [1]_, see the module).
+    The first half of the steps averages with weights that grow linearly. The second half starts
+    from that average and divides the step size by the number of steps since the restart, as soon as
+    this exceeds the condition number (footnote 5 of [1]_, see the module).
 
     Parameters
     ----------
     condition : float, default=10.0
-        Curvature over strong convexity.
+        The largest curvature divided by the smallest one (the strong convexity).
     step_size : float, default=1.0
-        In units of one over the curvature.
+        Step size in units of one over the curvature.
     radius : float, optional
     constants : {"calibrated", "published"}, default="calibrated"
-        Published: the steps and averages of Proposition 3, whatever ``step_size`` is; needs a
-        ``radius``. They are no default: with fewer steps than the condition number they stay near
-        the start, and with more they end no lower.
+        Published: the steps and averages of Proposition 3; ``step_size`` is ignored and a
+        ``radius`` is needed. They are not the default: with fewer steps than the condition number
+        they stay near the start, and with more steps they are not better.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class RestartedDescent(Optimizer):
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether steps follow from the declared curvature alone."""
+        """Whether steps depend on the declared curvature only."""
         return self.constants == "published"
 
     def update(
@@ -124,13 +124,14 @@ class RestartedDescent(Optimizer):
 class RandomIterateDescent(Optimizer):
     r"""Projected descent that returns one of its iterates at random (non-convex).
 
-    Each of the T points at which a gradient was taken, the start among them, is returned with
-    probability 1/T: the bound is about the mean of their squared gradients. Which one is drawn
-    once, at the first step. A step as long as the curvature allows ends where the noise keeps it,
-    however many steps there are, so steps shrink as :math:`1/\sqrt T`: by Proposition 3 (see the
-    module) the best length is :math:`\min(1/H, \sqrt{2\Delta/(HT)}/\nu)`. The excess
-    :math:`\Delta` at the start is not known. Published it is :math:`HR^2`; calibrated it is what
-    one step along the first released gradient gains, :math:`\|g\|^2/(2H)`.
+    Each of the T points at which a gradient was taken (including the start) is returned with
+    probability 1/T, because the bound is about the mean of their squared gradients. The index of
+    the returned iterate is drawn once, at the first step. With steps as long as the curvature
+    allows, noise would dominate the result, however many steps there are. So steps shrink as
+    :math:`1/\sqrt T`: by Proposition 3 (see the module) the best length is :math:`\min(1/H,
+    \sqrt{2\Delta/(HT)}/\nu)`. The excess :math:`\Delta` at the start is not known. The published
+    constant is :math:`HR^2`. The calibrated one is the gain of one step along the first released
+    gradient, :math:`\|g\|^2/(2H)`.
 
     Parameters
     ----------
@@ -164,13 +165,13 @@ class RandomIterateDescent(Optimizer):
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether steps follow from the declared curvature alone."""
+        """Whether steps depend on the declared curvature only."""
         return self.constants == "published"
 
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
-        """Step against the gradient; the chosen iterate is kept as the average."""
+        """Step against the gradient; if this iterate is the chosen one, store it as the average."""
         if state.step == 0:
             state = replace(
                 state,
@@ -196,16 +197,16 @@ class RandomIterateDescent(Optimizer):
 class Adam(Optimizer):
     """Adam [1]_: needs no curvature, the usual choice for neural networks.
 
-    Steps fall to nothing in a line, so that the last iterate is an average of what noise does to
-    the ones before, and still near where they were led to.
+    Step sizes decrease linearly to zero, so the last iterate averages the noise of the ones before
+    it.
 
     Parameters
     ----------
     learning_rate : float, default=0.05
-        Of the first step.
+        Learning rate of the first step.
     momentum : float, default=0.9
     decay : float, default=0.99
-        Of the average of squared gradients.
+        Decay of the average of squared gradients.
 
     References
     ----------

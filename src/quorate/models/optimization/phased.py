@@ -1,9 +1,9 @@
 """Phased minimisation for stochastic convex optimisation (U6, Algorithm 4).
 
-Faithful, and documented as what it is: a proof device. As published its last phase has no users and
-its first one asks for tens of thousands of steps; with the calibrated constants it runs, and its
-excess risk is two to five times that of :func:`~quorate.models.minimize` on the same data, because
-every phase sees only its own users.
+It is implemented as published, and it is a proof device rather than a practical method. With the
+published constants its last phase has no users and its first one needs tens of thousands of steps.
+With the calibrated constants it runs, and its excess risk is two to five times that of
+:func:`~quorate.models.minimize` on the same data, because every phase uses only its own users.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _GAMMA = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One phase: how many users, how strong the pull to the last phase's result, how many steps.
+    """One phase: its number of users, the strength of its proximal term, its number of steps.
 
     >>> Phase(n_users=500, strength=0.1, steps=20).n_users
     500
@@ -84,30 +84,30 @@ class ProximalDescent(Optimizer):
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether the inner optimiser keeps the declared curvature."""
+        """Whether the inner optimiser depends on the declared curvature only."""
         return self.inner.keeps_curvature
 
     def query(self, state: OptimizerState) -> Vector:
-        """Return where the inner optimiser looks."""
+        """Return the next point of the inner optimiser."""
         return self.inner.query(state)
 
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
-        """Add the pull, then let the inner optimiser move."""
+        """Add the gradient of the proximal term, then let the inner optimiser move."""
         pull = self.strength * (self.inner.query(state) - self.centre)
         return self.inner.update(
             state, gradient + pull, curvature=curvature + self.strength, precision=precision
         )
 
     def aggregate(self, state: OptimizerState) -> Vector:
-        """Return what the inner optimiser returns."""
+        """Return the final point of the inner optimiser."""
         return self.inner.aggregate(state)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhasedMinimizer:
-    r"""Minimise in phases, each on users of its own, pulled to where the last one ended.
+    r"""Minimise in phases, each on its own users, with a proximal term around the last result.
 
     Phase t has :math:`n_t = n/2^t` users and minimises their loss plus
     :math:`\frac{\lambda_t}{2}\|\theta-\theta_{t-1}\|^2` with :math:`\lambda_t = 4^t\lambda` and
@@ -122,8 +122,8 @@ class PhasedMinimizer:
         which phase (from the seed and the ids)
     numerics : exact
     proof : A user is in one phase only, and each phase is a run of
-        :func:`~quorate.models.minimize` with the whole budget. Later phases see earlier ones
-        through what those released.
+        :func:`~quorate.models.minimize` with the whole budget. Later phases use only what earlier
+        phases released.
 
     Utility
     -------
@@ -138,15 +138,15 @@ class PhasedMinimizer:
     ----------
     epsilon, delta : float
     gradient_bound : float
-        G, largest length of a record's gradient.
+        G, largest length of the gradient of a record.
     gradient_spread : float
-        :math:`\sigma`, sub-Gaussian spread of one coordinate of a record's gradient.
+        :math:`\sigma`, sub-Gaussian spread of one coordinate of the gradient of a record.
     smoothness : float
         H, largest curvature.
     radius : float
-        Radius of the ball in which parameters stay.
+        Parameters are kept in a ball of this radius.
     records : int
-        m, records of a user; public.
+        m, number of records per user; public.
     constants : {"calibrated", "published"}, default="calibrated"
         Calibrated: phases until fewer than 50 users are left (at most ``phases``), clipped
         gradients with a private radius, R = ``radius``. Published: winsorized gradients within the
@@ -155,7 +155,7 @@ class PhasedMinimizer:
         Proposition 3, as many phases and steps as the proof asks for, and R is the diameter of the
         ball.
     phases : int, default=2
-        For the calibrated constants.
+        Largest number of phases with the calibrated constants.
     random_state : int, Generator or None
         Public randomness: who is in which phase, and rotations.
 
@@ -212,7 +212,7 @@ class PhasedMinimizer:
 
     @property
     def mu(self) -> float:
-        """The Gaussian parameter of every phase: no user is in two of them."""
+        """The Gaussian parameter mu of every phase, because no user is in two phases."""
         return gdp_mu(float(self.epsilon), float(self.delta))
 
     @property
@@ -221,7 +221,7 @@ class PhasedMinimizer:
         return 2.0 * self.radius
 
     def strength(self, *, n_users: int, dimension: int) -> float:
-        """Return lambda, the pull before the first phase."""
+        """Return lambda, the strength of the proximal term before the first phase."""
         spread = self.gradient_spread * math.sqrt(dimension)
         smaller = min(self.gradient_bound, spread)
         sampling = self.gradient_bound * smaller / (n_users * self.records)
@@ -235,7 +235,7 @@ class PhasedMinimizer:
         Raises
         ------
         NotEnoughUsersError
-            If a phase has nobody in it: as published that is the rule.
+            A phase has no users, which is usual with the published constants.
         """
         _validate.positive_integer(n_users=n_users, dimension=dimension)
         root = self.strength(n_users=n_users, dimension=dimension)
@@ -263,7 +263,7 @@ class PhasedMinimizer:
         *,
         initial: ArrayLike | None = None,
     ) -> Minimum:
-        """Run all phases and return where the last one ended."""
+        """Run all phases and return the result of the last one."""
         dimension = loss.dimension(data.n_features)
         phases = self.schedule(n_users=data.n_users, dimension=dimension)
         theta = initial_point(initial, dimension)

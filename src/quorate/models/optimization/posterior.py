@@ -1,17 +1,18 @@
-r"""The posterior of a minimum, from noisy gradients: what is used wherever one is asked for.
+r"""The posterior of a minimum, given noisy gradients; it is used by all linear models.
 
-Near the minimum :math:`\theta^*` a gradient is :math:`g_t = H(\theta_t - \theta^*) + \xi_t`, so
-that each released one is a noisy linear observation of it. In released coordinates the curvature H
-is nearly diagonal: in coordinate j it is :math:`c_ja_t`, what normal features would have and
-clipping leaves, times a factor that nobody knows. Coefficients are normal around the constant model
-with a spread :math:`\tau` that nobody knows either. Over a grid of both everything is Gaussian, and
-the evidence of all gradients weighs the grid: gradients that are noise make :math:`\tau` small, and
-the mean of the posterior is the constant model; where they agree, nothing is shrunk. Its variance
-holds what noise did, what shrinkage may have taken, and what is not known of the curvature.
+Near the minimum :math:`\theta^*` a gradient is :math:`g_t = H(\theta_t - \theta^*) + \xi_t`. So
+each released gradient is a noisy linear observation of the minimum. In released coordinates the
+curvature H is nearly diagonal. In coordinate j it is :math:`c_ja_t` times an unknown factor. Here
+:math:`c_ja_t` is the curvature for normal features, reduced by clipping. The prior of the
+coefficients is normal around the constant model, with an unknown spread :math:`\tau`. Given both
+unknowns everything is Gaussian, so the posterior is computed on a grid of them, weighted by the
+evidence of all gradients. If gradients are noise, :math:`\tau` is estimated as small, and the
+posterior mean is the constant model. If they agree with each other, nothing is shrunk. The
+posterior variance includes the noise, the shrinkage and the unknown curvature.
 
-A curve that is not a parabola, and coordinates that are not quite those of the curvature, move a
-gradient by a part of how far it is from the minimum. That counts as noise, so that points far away
-are forgotten.
+The loss is not exactly quadratic, and the coordinates are not exactly the axes of its curvature.
+Both change a gradient in proportion to its distance from the minimum. This change is treated as
+noise, so points far away lose their weight.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _SPREADS = np.geomspace(2.0**-14, 1.0, 20)
 
 
 class Observed(NamedTuple):
-    """A released gradient: where it was asked for, its noise, and the curvature expected there."""
+    """A released gradient: its point, its noise, and the expected curvature there."""
 
     theta: Vector
     gradient: Vector
@@ -53,18 +54,18 @@ class _Moments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """What is known of a minimum before the first gradient and after each of them.
+    """The distribution of a minimum, before the first gradient and after each of them.
 
     Parameters
     ----------
     start : array
-        The mean before.
+        The prior mean.
     variance_before : array
-        Known variances before, infinite where the spread of coefficients is asked for.
+        Known prior variances; infinite for coefficients whose spread is estimated.
     widest : float
-        The largest spread of coefficients that is thought of.
+        Upper end of the grid for the spread of coefficients.
     unsure : array
-        Standard deviations of the logarithm of the factors of the curvature.
+        Prior standard deviations of the logarithms of the curvature factors.
     pull : array
         Curvature of a public penalty around zero.
 

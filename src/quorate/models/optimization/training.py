@@ -1,14 +1,14 @@
-"""How every linear model is trained: clipped gradients, and where their posterior says to look.
+"""The training of all linear models: clipped gradients at the mean of their posterior.
 
-Each step asks for the mean gradient at the mean of the posterior
-(:mod:`quorate.models.optimization.posterior`), clipped where lifts say
-(:mod:`quorate.models.optimization.clips`). Its prior mean is the constant model, so that what noise
-hides stays there, and its variances are the errors of the coefficients.
+Each step releases the mean gradient at the mean of the posterior
+(:mod:`quorate.models.optimization.posterior`). The clipping radius is found from lifts
+(:mod:`quorate.models.optimization.clips`). The prior mean is the constant model, so coefficients
+without signal stay there. The posterior variances are the errors of the coefficients.
 
-Clipping takes most from the records of a rare label, which moves the intercept of a classifier and
-little else. So that is observed once more at the end, by the mean of (prediction minus label),
-which no clip cuts; the share of labels that was released at the start is a second observation. If
-both together are within their noise of the intercept, it stays.
+Clipping affects the records of a rare label most. This moves the intercept of a classifier and
+little else. So the intercept is corrected at the end by the mean of (prediction minus label), which
+is not clipped. The share of labels that was released at the start is a second observation. If both
+together are within their noise of the intercept, it is not changed.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ MOST_PARAMETERS = 300
 
 
 def constant_share(run: UserReleases, *, most: float, rarest: float = 0.5) -> float:
-    """Return the share of the account that a constant is worth, at most a public part.
+    """Return the share of the account for the constant model, at most a public share.
 
-    With it the share of a label has a noise of a twentieth of the ``rarest`` one, as far as that is
-    known; it costs all others little anyway.
+    With it the noise in the share of a label is a twentieth of the ``rarest`` share, as far as that
+    is known. For all other labels this costs little.
 
     >>> from quorate.core.account.account import Account
     >>> from quorate.core.people import People
@@ -107,7 +107,7 @@ def constant_share(run: UserReleases, *, most: float, rarest: float = 0.5) -> fl
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Start:
-    """Where training begins: the prior mean, in released coordinates.
+    """The prior mean at the start of training, in released coordinates.
 
     Attributes
     ----------
@@ -115,11 +115,12 @@ class Start:
     constant : array
         The intercepts of a model without coefficients, as far as they were released.
     variance : float
-        Of each of them.
+        The variance of each intercept.
     slope : float
-        The usual slope of the loss, or a bound of it.
+        The typical slope of the loss, or a bound of it.
     shares : array, optional
-        Released shares of labels, whose slopes are bounded by ``slope``; None for numbers.
+        Released shares of labels, for losses whose slopes are bounded by ``slope``; None for
+        regression.
     """
 
     theta: Vector
@@ -134,11 +135,12 @@ class Start:
         return self.shares is not None
 
     def taken(self, radius: float) -> float:
-        """Return by how much clipping may move the log-odds of the labels.
+        """Return how far clipping may move the log-odds of the labels.
 
-        With a share q of a label, and one record a user, gradients of its holders have the length
-        (1 - q) root D and those of others q root D. Clipping weighs both labels anew, which moves
-        log-odds by the logarithm of the ratio of the weights (Prentice and Pyke 1979).
+        If a label has the share q, and every user has one record, then gradients of users with this
+        label have the length (1 - q) root D and those of others q root D. Clipping changes the
+        weights of both labels, which moves the log-odds by the logarithm of the ratio of the
+        weights (Prentice and Pyke 1979).
 
         >>> known = dict(theta=np.zeros(9), constant=np.zeros(1), variance=1.0, slope=1.0)
         >>> found = [Start(shares=np.array([1 - q, q]), **known).taken(0.3) for q in (0.5, 0.1)]
@@ -154,7 +156,7 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trained:
-    """Where training ended, and its covariance: None of very many or where no spread was seen."""
+    """The result of training, with its covariance, which is None for very many parameters."""
 
     theta: Vector
     covariance: Vector | None
@@ -163,7 +165,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class _Lifted:
-    """Vectors with one more column, in which the lift will stand."""
+    """Vectors with one more column, for the lift."""
 
     vectors: UserVectors
     places: tuple[int, ...] | None = None
@@ -177,7 +179,7 @@ class _Lifted:
 
 @dataclass(frozen=True)
 class _LogLengths:
-    """The logarithm of the length of each user's vector; NaN counts as the shortest."""
+    """The logarithm of the length of each user's vector; NaN is replaced by the smallest one."""
 
     vectors: UserVectors
     shortest: float
@@ -191,7 +193,7 @@ class _LogLengths:
 def _release_lengths(
     run: UserReleases, vectors: UserVectors, *, longest: float
 ) -> tuple[Lengths, float]:
-    """Release the mean log length of the users' vectors; return also how sure it is."""
+    """Release the mean log length of the users' vectors, and return it with its standard error."""
     bound = Interval(math.log(longest / _LENGTHS), math.log(longest))
     noisy = bounded_mean(
         run.data,
@@ -207,7 +209,7 @@ def _release_lengths(
 
 
 def _cone(run: UserReleases) -> bool:
-    """Whether lifts have to be those that cost nothing when somebody comes or stays away."""
+    """Return whether lifts are those of a cone, which do not raise the add/remove sensitivity."""
     return run.relation is not Relation.REPLACE or run.sample is not None
 
 
@@ -237,9 +239,10 @@ def _clipped(
     whole: float,
     least: float = 0.0,
 ) -> tuple[ReleasedMean, float, float, Lengths]:
-    """Release a clipped mean; return it, its radius, what clipping left, and what is believed now.
+    """Release a clipped mean; return it, its radius, the part left by clipping, and the posterior.
 
-    It pays ``square`` of what all steps together pay, ``whole``. No radius is below ``least``.
+    ``square`` is the squared budget of this step, ``whole`` that of all steps together. No radius
+    is below ``least``.
     """
     noise = (
         2.0
@@ -254,9 +257,9 @@ def _clipped(
 
 
 def train_constant(run: UserReleases, *, reach: float, share: float) -> tuple[Posterior, Lengths]:
-    """Release about the mean over users of their mean targets, for ``share`` of the account.
+    """Release roughly the mean over users of their mean targets, for ``share`` of the account.
 
-    Targets are usually within ``reach``. Returned is also how far users miss the constant.
+    Targets are usually within ``reach``. Also return how far users are from the constant.
 
     Examples
     --------
@@ -302,10 +305,10 @@ def train(
     steps: int | None = None,
     progress: bool | None = None,
 ) -> Trained:
-    """Train in released coordinates with all that is left of the account.
+    """Train in released coordinates with the rest of the account.
 
-    ``run`` holds the users as ``loss`` sees them, ``penalty`` is the strength of penalty / 2 x
-    squared coefficients of the features.
+    ``run`` holds the users with records as ``loss`` sees them. ``penalty`` is the strength of
+    penalty / 2 x squared coefficients of the features.
 
     Examples
     --------
@@ -390,7 +393,7 @@ def train(
 
 
 class _Asked(NamedTuple):
-    """Parameters at which labels are asked about, the way to stretched intercepts, its variance."""
+    """The parameters at which the labels are released again, and the direction of intercepts."""
 
     theta: Vector
     way: Vector
@@ -401,8 +404,8 @@ class _Asked(NamedTuple):
 class _Frame:
     """The coordinates of the posterior, in which the curvature of the loss is about diagonal.
 
-    Outputs are turned to the axes of their curvature at the start, features to those of the
-    geometry, in which its errors are known.
+    Outputs are rotated to the axes of their curvature at the start. Features are rotated to the
+    axes of the geometry, in which its errors are known.
     """
 
     inner: LinearLoss
@@ -436,7 +439,7 @@ class _Frame:
         return np.asarray(self.outputs @ rows).ravel()
 
     def covariance(self, variance: Vector) -> Vector | None:
-        """Return the covariance of parameters, unless they are very many."""
+        """Return the covariance of parameters, or None if there are very many."""
         if variance.size > MOST_PARAMETERS:
             return None
         turn = np.array([self.outward(each) for each in np.eye(variance.size)]).T
@@ -451,7 +454,7 @@ class _Frame:
     def belief(
         self, start: Start, geometry: Geometry, *, widest: float, penalty: float
     ) -> Posterior:
-        """Return what is known before the first gradient."""
+        """Return the prior distribution, before the first gradient."""
         # Clipping takes most from a rare label: its log-odds fall, and are set right later.
         variance = start.variance + (_LARGEST_SCORE / 3.0) ** 2 * start.labels
         unsure = np.full(start.theta.size, _UNSURE)
@@ -468,7 +471,7 @@ class _Frame:
         )
 
     def observed(self, theta: Vector, noisy: ReleasedMean, kept: float) -> Observed:
-        """Return a released gradient, or one by the intercepts alone, in these coordinates."""
+        """Return a released gradient (of all parameters or of intercepts) in these coordinates."""
         gradient, noise = noisy.value, np.full(theta.size, noisy.noise)
         if gradient.size < theta.size:
             gradient = np.zeros(theta.size)
@@ -478,10 +481,11 @@ class _Frame:
         return Observed(self.inward(theta), self.inward(gradient), noise, curvature)
 
     def asked_at(self, theta: Vector, variance: Vector, start: Start, *, taken: float) -> _Asked:
-        """Return where the labels are asked about once more, from what is known before.
+        """Return where the labels are released again, given what is known before.
 
-        Known are the intercepts without coefficients, which scores stretch (MacKay 1992), and those
-        of the steps, which clipping may have ``taken`` off their place.
+        Two estimates of the intercepts are known: those of the constant model, enlarged by the
+        spread of the scores (MacKay 1992), and those of the gradient steps, which clipping may have
+        moved by ``taken``.
         """
         rows = theta.reshape(len(self.outputs), -1)
         stretch = 1.0 + math.pi / 8.0 * np.sum(rows[:, :-1] ** 2, axis=1)
@@ -507,8 +511,8 @@ class _Frame:
     ) -> tuple[Vector, Vector]:
         """Return parameters whose intercepts agree with the labels, and their variances.
 
-        How far predictions miss the labels and the intercepts without coefficients are weighed
-        against the intercepts of the steps.
+        Two observations, the mean of (prediction minus label) and the intercepts of the constant
+        model, are combined with the intercepts of the gradient steps.
         """
         rows = theta.reshape(len(self.outputs), -1).copy()
         steep = self.curvature(asked.theta)[self.is_offset]

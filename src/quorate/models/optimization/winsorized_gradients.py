@@ -1,4 +1,4 @@
-"""Gradients released as Levy et al. do: winsorized means of rotated gradients (U5).
+"""Gradients released as by Levy et al.: winsorized means of rotated gradients (U5).
 
 The default is in :mod:`quorate.models.optimization.gradients`.
 """
@@ -45,13 +45,13 @@ def uniform_radius(
     n_users: int,
     gamma: float,
 ) -> float:
-    r"""Return how far any user's gradient is from its mean, wherever the parameters are (U5).
+    r"""Return a bound on how far any user's gradient is from its mean, at all parameters (U5).
 
-    Proposition 1 of Levy et al. with the constants of its proof: but for a probability of ``gamma``
-    all n users are, at all parameters of a set of diameter R, within
-    :math:`\sigma\sqrt{32(d\ln(5+10R/\Delta)+\ln(n/\gamma))/m}` of their mean, with
-    :math:`\Delta = \min(1, \sigma\sqrt{d/m}/H)`, for H-smooth losses whose gradients are
-    :math:`\sigma`-sub-Gaussian. A ball of radius r has the diameter 2r.
+    This is Proposition 1 of Levy et al. with the constants of its proof. Except with probability
+    ``gamma``, all n users are within :math:`\sigma\sqrt{32(d\ln(5+10R/\Delta)+\ln(n/\gamma))/m}` of
+    their mean, at all parameters of a set of diameter R. Here :math:`\Delta = \min(1,
+    \sigma\sqrt{d/m}/H)`, for H-smooth losses whose gradients are :math:`\sigma`-sub-Gaussian. A
+    ball of radius r has the diameter 2r.
 
     >>> known = dict(spread=1.0, smoothness=2.0, diameter=9.0, dimension=4, n_users=1000)
     >>> round(uniform_radius(records=100, gamma=0.01, **known), 2)
@@ -67,12 +67,12 @@ def uniform_radius(
 
 @dataclass(frozen=True, kw_only=True)
 class WinsorizedGradients(GradientRelease):
-    r"""Algorithm 3 of the paper: a winsorized mean of rotated gradients, step by step.
+    r"""Algorithm 3 of the paper: a winsorized mean of rotated gradients in each step.
 
-    Faithful, and documented as what it is: with the published constants a fit needs hundreds of
-    thousands of users at :math:`d = 32`; the default needs hundreds. The T steps are T queries of
-    one :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean`, priced together; each
-    has a rotation of its own.
+    It is implemented as published. With the published constants a fit needs hundreds of thousands
+    of users at :math:`d = 32`; the default method needs hundreds. The T steps are T queries of one
+    :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean`, priced together; each has a
+    rotation of its own.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class WinsorizedGradients(GradientRelease):
     radius : float
         L2 concentration radius of user gradients around their mean; public.
     gamma : float, default=0.01
-        Probability with which something may go wrong. Published (Theorem 4 of [1]_): a third is for
-        users outside of ``radius`` (:func:`uniform_radius`), a third, divided by T, for rotations.
+        Failure probability. Published (Theorem 4 of [1]_): a third is for users outside of
+        ``radius`` (:func:`uniform_radius`), a third, divided by T, for rotations.
     constants : {"calibrated", "published"}, default="calibrated"
     random_state : int, Generator or None
         Public randomness of the rotations.
