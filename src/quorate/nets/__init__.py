@@ -1,11 +1,12 @@
 """Neural networks trained on whole people: JAX and PyTorch, with exact noise.
 
-``classification`` and ``regression`` the estimators · ``training`` the private steps ·
-``networks`` what a network is to a step · ``jax_networks``, ``torch_networks`` the two back ends ·
-``small`` the default network · ``linear_ends`` how one for numbers begins and ends · ``losses``
-losses of one's own for :func:`~quorate.models.optimization.minimization.minimize`.
+``classification`` and ``regression`` the estimators · ``training`` the private steps · ``networks``
+the interface between a network and a step · ``jax_networks``, ``torch_networks`` the two back ends
+· ``small`` the default network · ``linear_ends`` linear models at the start and the end of
+regression · ``losses`` losses of your own for
+:func:`~quorate.models.optimization.minimization.minimize`.
 
-Neither JAX nor PyTorch is imported before a network is built.
+JAX or PyTorch is imported only when a network is built.
 """
 
 from __future__ import annotations

@@ -59,10 +59,10 @@ _OPENED: WeakKeyDictionary[Any, tuple[Network, float]] = WeakKeyDictionary()
 
 
 class NeuralModel(UserEstimator):
-    """Base of the neural estimators: a private training, described by the subclasses.
+    """Base of the neural estimators: private training, with parameters described by the subclasses.
 
-    The order of a fit: check parameters; build the network and try it on made-up users; charge;
-    group the records; train; promise.
+    A fit takes these steps in this order: check parameters; build the network and try it on made-up
+    users; charge; group the records; train; state the guarantee.
     """
 
     _takes_crowds = True
@@ -123,7 +123,7 @@ class NeuralModel(UserEstimator):
 
     @property
     def partial_fit(self) -> Any:
-        """Refused: see the message."""
+        """Always refused; the message says why."""
         refuse_partial_fit(type(self).__name__)
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> Self:
@@ -132,7 +132,7 @@ class NeuralModel(UserEstimator):
         Parameters
         ----------
         X : array, frame or UserData
-            An array may have any rank: its first axis are the records.
+            An array may have any number of axes; the first axis is that of the records.
         y : array of shape (records,)
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column of ``X`` that says so.
@@ -259,11 +259,11 @@ class NeuralModel(UserEstimator):
         return Adam(learning_rate=recipe.learning_rate)
 
     def _ends(self) -> LinearEnds | None:
-        """Return what is done before the first step and after the last one, if anything is."""
+        """Return what runs before the first step and after the last one, or None."""
         return None
 
     def _start(self) -> tuple[Vector | None, Guarantee | None]:
-        """Return the weights to begin with, and what was promised where they were released."""
+        """Return the initial weights, and their guarantee if an earlier fit released them."""
         if isinstance(self.warm_start, bool):
             if self.warm_start and hasattr(self, "weights_"):
                 return self.weights_, self.guarantee_
@@ -284,7 +284,7 @@ class NeuralModel(UserEstimator):
         return self._held
 
     def _design(self) -> str:
-        """Return a word for the public parameters of a training, as far as text can say them."""
+        """Return a hash of the public parameters that can be written as text."""
         given = {
             name: held
             for name, held in sorted(self.get_params(deep=False).items())
@@ -299,7 +299,7 @@ class NeuralModel(UserEstimator):
         return held.pay(ledger, charged, name, purpose=type(self).__name__)
 
     def _flat(self, X: Any, shape: Sequence[int] | None) -> tuple[Any, tuple[int, ...] | None]:
-        """Return an array of any rank with one row a record, and the public shape of a record."""
+        """Return an array of any rank with one row per record, and the public shape of a record."""
         known = None if shape is None else tuple(shape)
         if self.module is None or not isinstance(X, np.ndarray) or X.ndim <= 2:
             return X, known
@@ -341,7 +341,7 @@ class NeuralModel(UserEstimator):
         return opened
 
     def _network_outputs(self, X: Any) -> Vector:
-        """Return what the network says of each row; NaN where something is missing."""
+        """Return the outputs of the network for each row; NaN for rows with missing values."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
@@ -390,7 +390,7 @@ def _default(
 def _settled(
     users: UserData, *, rows: Callable[..., Vector] | None, targets: Callable[[Vector], Vector]
 ) -> UserData:
-    """Return users whose records are scaled and lie in an order that no arrival can change."""
+    """Return users with scaled records, in an order that does not depend on who else joined."""
     return settled_users(users.with_plain_zeros(), rows, targets)
 
 

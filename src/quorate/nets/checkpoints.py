@@ -1,23 +1,23 @@
-"""Checkpoints: where a training stands, so that it goes on after the program was killed.
+"""Checkpoints of a training, so that it can continue after the program was killed.
 
-A checkpoint holds released numbers only: weights, what the optimizer remembers, radii. A step is
-*claimed* before its noise is drawn, durably, and its result is written afterwards. So whatever
-ends the program, at any point:
+A checkpoint holds released numbers only: weights, the state of the optimizer, radii. A step is
+*claimed* before its noise is drawn, durably, and its result is written afterwards. So if the
+program is killed, one of three things is true:
 
-* before the claim nothing was drawn;
-* between claim and result the step is lost: it stays paid for, and its noise is never drawn again;
-* after the result the training goes on from there.
+* before the claim, nothing was drawn;
+* between claim and result, the step is lost: it stays paid for, and its noise is never drawn again;
+* after the result, the training continues from there.
 
-Once means once: each claim names the one before it, and a program that does not hold the last one
-is refused, so of two that go on from one file one stops. With a ledger the claims stand there too,
-and a copy of the file that was put back, or carried elsewhere, is refused as well. Without a ledger
-nobody can notice a copy.
+No step is taken twice: each claim names the one before it, and a program that does not hold the
+last claim is refused. So if two programs continue from one file, one of them stops. With a ledger
+the claims are also written there. Then an old copy of the file, or a copy on another machine, is
+refused as well. Without a ledger such a copy cannot be detected.
 
-Claims are what a resumed training pays for. The word of each is a hash of what it claims, of the
-training and of the word before, and the ledger knows the last one: with a ledger no claim can be
-changed or taken away afterwards. All else in the file may be changed by hand at the cost of the
-result: the account draws no more than was charged, less what was claimed, wherever a training
-stands.
+A resumed training pays for all claims. The identifier of each claim is a hash of the claim, of the
+training and of the identifier before it, and the ledger knows the last one. So with a ledger no
+claim can be changed or removed afterwards. Everything else in the file can be edited by hand, which
+may spoil the result but not the privacy: the account never draws more than was charged minus what
+was claimed.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _SCHEMA = (
 
 
 class Checkpoint:
-    """The file of one training, and what this program last wrote into it.
+    """The file of one training, and what this program last wrote to it.
 
     Parameters
     ----------
     path : path
     design : str
-        A word for all public parameters: another training is refused.
+        A hash of all public parameters; a file of another training is refused.
 
     Examples
     --------
@@ -72,7 +72,8 @@ class Checkpoint:
     >>> first.write(0, {"theta": np.ones(2)})
     >>> first.claim(1, multiplier=9.0)
 
-    Here the program is killed. The second step is lost, and who goes on takes the third:
+    In this example the program is killed here. The second step is lost, and the next run continues
+    with the third:
 
     >>> second = Checkpoint(path, "a design")
     >>> second.claims, second.arrays["theta"].tolist()
@@ -109,9 +110,11 @@ class Checkpoint:
         self.arrays: dict[str, NDArray[Any]] = {} if held is None else _read(held[0])
 
     def pay(self, ledger: Ledger, promise: Guarantee, name: str, *, purpose: str) -> Charge | None:
-        """Charge the ledger unless this training was charged before; None if it is settled.
+        """Charge the ledger, unless this training was charged before.
 
-        A file that is not the one that the ledger knows last is refused.
+        Return None if nothing remains to be settled.
+
+        A file that is not the latest one known to the ledger is refused.
         """
         purpose = f"{purpose} {self.id}"
         entries = ledger.history(name)
@@ -136,7 +139,7 @@ class Checkpoint:
         return None if charge.id in settled else charge
 
     def begin(self, facts: str, *, seed: int) -> int:
-        """Compare a word for public facts with that of the first run; return the public seed."""
+        """Compare a hash of public facts with that of the first run; return the public seed."""
         with self._page() as run:
             known, held = run("SELECT facts, seed FROM training").fetchone()
             if known is None:
@@ -147,12 +150,12 @@ class Checkpoint:
         return int(held)
 
     def refuse_lost(self, step: int) -> None:
-        """Refuse to go on if a step was lost that can be taken once only."""
+        """Refuse to continue if a step was lost that cannot be repeated."""
         if step in self.claims:
             self._refuse("ended while it counted the users, which is done once")
 
     def claim(self, step: int, *, multiplier: float) -> None:
-        """Write down, before noise is drawn, that this step is taken: from here on it is paid."""
+        """Record, before noise is drawn, that this step is taken; from then on it is paid."""
         salt = os.urandom(16).hex()  # a word without a meaning, not noise
         word = _word(salt, self._design, self._words[-1], step=step, multiplier=multiplier)
         with self._page() as run:
@@ -167,7 +170,7 @@ class Checkpoint:
             self._refuse("goes on elsewhere, from a copy")
 
     def write(self, step: int, arrays: Arrays) -> None:
-        """Write down where the training stands after a step; only then its result may be used."""
+        """Record the state of the training after a step; only then may its result be used."""
         stream = io.BytesIO()
         np.savez(stream, **dict[str, Any](arrays))
         with self._page() as run:
@@ -200,7 +203,7 @@ class Checkpoint:
 
 
 def _word(salt: str, design: str, before: str, *, step: int, multiplier: float) -> str:
-    """Return a word for a claim, the training it belongs to, and all claims before it.
+    """Return the identifier of a claim: a hash of it, its training and all claims before it.
 
     >>> one, other = (_word("ab", "a design", "", step=step, multiplier=9.0) for step in (0, 1))
     >>> one == other, one[:3]

@@ -25,9 +25,9 @@ Vector = NDArray[np.float64]
 class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     r"""A neural network that predicts a label, hiding any one user's whole record.
 
-    Minimises the mean over users of each user's mean log-loss by noisy steps. The clip of the
-    gradients is adapted on the way at no cost, and all settings have defaults from public numbers:
-    there is nothing to tune on private data.
+    The model minimises the mean over users of each user's mean log-loss by noisy gradient steps.
+    The clipping radius is adapted during training at no extra cost, and all settings have defaults
+    from public numbers. So there is nothing to tune on private data.
 
     Privacy
     -------
@@ -39,68 +39,68 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
         number of features and, under ``Relation.REPLACE``, the number of users; released:
         ``weights_``, ``history_``
     numerics : exact
-    proof : Each step is a Gaussian mechanism on one bounded integer vector a user: the mean
-        gradient of the user's records, computed in a batch of a fixed public shape at a place that
-        follows from ids alone (:mod:`quorate.core.placed`), clipped to a ball and rounded, and its
-        lift (:mod:`quorate.core.bounds.lifted_ball`). Steps share one
+    proof : Each step is a Gaussian mechanism on one bounded integer vector per user. The vector is
+        the mean gradient of the user's records, clipped to a ball and rounded, together with its
+        lift (:mod:`quorate.core.bounds.lifted_ball`). It is computed in a batch of a fixed public
+        shape, at a position that depends on ids alone (:mod:`quorate.core.placed`). Steps share one
         :class:`~quorate.core.account.account.Account`; steps on secret samples are priced as one
-        chain before anything is drawn. Radii and weights follow from what was released. On a
-        device that does not give the same bits for the same batch the guarantee says that it is
-        idealized.
+        chain before anything is drawn. Radii and weights are computed from released numbers. If a
+        device does not give the same bits for the same batch, the guarantee is marked as idealized.
 
     Utility
     -------
-    With :math:`\mu` = ``gdp_mu(epsilon, delta)``, n users and W weights a step of T has noise of
-    length about :math:`2C\sqrt{WT}/(n\mu)` beside gradients clipped to length C. Where
-    :math:`n\mu < 2\sqrt W` a linear model does better.
+    Let :math:`\mu` = ``gdp_mu(epsilon, delta)``, with n users, W weights and T steps. The noise of
+    a step has length about :math:`2C\sqrt{WT}/(n\mu)`, for gradients clipped to length C. If
+    :math:`n\mu < 2\sqrt W`, a linear model is more accurate.
 
     Complexity
     ----------
-    One gradient a user and step; memory for the gradients of one batch, at most 2^18 numbers or one
-    user, whatever the number of users.
+    One gradient per user and step; memory for the gradients of one batch, at most 2^18 numbers or
+    one user, whatever the number of users.
 
     Parameters
     ----------
     module : Equinox module, pair of functions, torch.nn.Module or None, default=None
         The network, with public initial weights. Functions are ``init(key)``, which returns
         weights, and ``apply(weights, rows)``, which returns one row of scores for each record.
-        ``None`` is one hidden layer beside a linear path.
+        ``None`` is a network with one hidden layer and a direct linear path.
     epsilon, delta : float
         ``delta`` > 0.
     classes : sequence, default=(0, 1)
         Public labels; records with another label are dropped. In a ``UserData`` the targets are
-        places (0, 1, ...) already.
+        indices of labels (0, 1, ...) already.
     bounds : None, float, pair, dict or Box, default=None
-        Public limits of the features; values beyond are cut, and the network sees [-1, 1]. Without
-        bounds features are used as they come.
+        Public limits of the features. Values outside are clipped, and the network gets features in
+        [-1, 1]. Without bounds features are used without scaling.
     categories : dict, optional
-        Public values by column: each becomes a column of zeros and ones.
+        Public values by column; each becomes a column of zeros and ones.
     shape : tuple of int, optional
         The shape of one record; by default that of ``X``.
     hidden : int, default=32
-        Units of the default network.
+        Number of hidden units of the default network.
     frozen : sequence of str, default=()
-        Beginnings of the names of weights that stay as they are.
+        Prefixes of the names of weights that are not trained.
     records_per_step : int, default=64
-        Of a user with more records a step takes so many, chosen by public randomness.
+        If a user has more records, each step uses so many of them, chosen by public randomness.
     steps : int, optional
-        From public numbers by default: see :func:`~quorate.nets.training.recipe_for`.
+        Number of steps; by default from public numbers, see
+        :func:`~quorate.nets.training.recipe_for`.
     batch_rate : float, optional
-        Probability with which a user takes part in a step; 1 for everybody.
+        Probability with which a user takes part in a step; 1 means all users in all steps.
     learning_rate : float, optional
-        Of Adam's first step; later ones fall to nothing in a line.
+        Learning rate of Adam at the first step; it decreases linearly to zero.
     optimizer : optimizer of optax or of ``quorate.models``, optional
-        Takes the steps in place of Adam.
+        Replaces Adam.
     warm_start : bool or array, default=False
-        Public weights to begin with, one vector like ``weights_``. ``True`` goes on from the last
-        fit, and ``guarantee_`` then adds up both.
+        Public initial weights, one vector like ``weights_``. ``True`` continues from the last fit,
+        and ``guarantee_`` is then that of both fits together.
     checkpoint : path, optional
-        A file that holds released numbers. A fit that was interrupted goes on from it, with the
-        same data and parameters, and pays nothing anew; a step under way when it ended is lost. A
-        training that is done is read from its file: another one needs a file of its own. With a
-        ledger, copies of the file are refused.
+        A file for the state of the training; it holds released numbers only. A fit that was
+        interrupted continues from it, with the same data and parameters, and pays nothing again.
+        The step during which it was interrupted is lost. A finished training is read from its file,
+        so another training needs another file. With a ledger, copies of the file are refused.
     progress : bool, optional
-        Progress bar; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
     relation, ledger, data_name, random_state
         As in every estimator.
 
@@ -110,7 +110,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     weights_ : array
         The trained weights, as one vector.
     limits_ : array of shape (2, features)
-        The public limits of the columns of numbers; empty without ``bounds``.
+        The public limits of the numeric columns; empty without ``bounds``.
     shape_ : tuple of int
         The shape of one record.
     history_ : tuple of TraceStep
@@ -191,12 +191,12 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
         """Train on records ``X``, labels ``y`` and the ids ``users``, or on a UserData.
 
         Records whose label is not among ``classes`` are left out. In a UserData the target is the
-        place of the label (``UserData.from_frame(..., classes=...)``).
+        index of the label (``UserData.from_frame(..., classes=...)``).
 
         Parameters
         ----------
         X : array, frame or UserData
-            An array may have any rank: its first axis are the records.
+            An array may have any number of axes; the first axis is that of the records.
         y : array of shape (records,)
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column of ``X`` that says so.
@@ -218,9 +218,10 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
             return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely label; a row in which something is missing has none.
+        """Return the most likely label. A row with a missing value has no label.
 
-        It is NaN where labels are numbers, which are floats then, and else None.
+        Its prediction is NaN if labels are numbers (the result is then an array of floats),
+        otherwise None.
         """
         shares = self.predict_proba(X)
         unknown = np.isnan(shares).any(axis=1)
@@ -233,7 +234,10 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of records that are predicted; one with a missing value is not."""
+        """Return the share of records predicted correctly.
+
+        A record with a missing value counts as wrong.
+        """
         labels = self.predict(X)
         known = np.array([label is not None and label == label for label in labels.tolist()])
         hits = known & (labels == np.asarray(y).ravel())

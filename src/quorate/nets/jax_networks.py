@@ -1,8 +1,8 @@
 """Networks in JAX: an Equinox module, or a pair of functions (init, apply).
 
-A step's program is the gradient of one user's mean loss, mapped over the places of a batch
-(``vmap``) and compiled once for each public shape. ``vmap`` keeps users apart: what one place
-holds is no operand of another place's arithmetic.
+A step computes the gradient of each user's mean loss, mapped over the positions of a batch
+(``vmap``); the program is compiled once for each public shape. ``vmap`` keeps users apart: the
+contents of one position are never operands in the arithmetic of another.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _FAST = "XLA was asked for fast arithmetic, which the proof of the clip does not
 
 
 class JaxNetwork(Network):
-    """Weights and a function of them and of the records of one user.
+    """Weights, and a function of the weights and of the records of one user.
 
     Parameters
     ----------
     apply : callable
-        ``apply(weights, rows)`` returns the outputs of some records, one row each.
+        ``apply(weights, rows)`` returns the outputs of some records, one row for each.
     weights : tree of arrays
     shape : tuple of int
         The shape of one record.
@@ -47,7 +47,7 @@ class JaxNetwork(Network):
         The loss: one of ``HEADS``. With ``"own"``, ``apply(weights, rows, targets)`` returns the
         loss of each record.
     frozen : sequence of str
-        Beginnings of names of weights that stay as they are.
+        Prefixes of the names of weights that are not trained.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class JaxNetwork(Network):
         return partial(self._user_gradients, single)
 
     def program(self, theta: Vector) -> CompiledProgram:
-        """Return the program that clips, rounds and adds up by itself."""
+        """Return the program that also clips, rounds and adds up."""
         single = self._leaves_at(theta.astype(np.float32))
         return CompiledProgram(self._sums, single, self.gradients(theta))
 
@@ -130,7 +130,7 @@ class JaxNetwork(Network):
             return self._compiled(theta, batch.rows, batch.targets, batch.present)
 
     def _leaves_at(self, theta: Any) -> list[Any]:
-        """Return the trained arrays that one vector stands for."""
+        """Return the trained arrays that one vector encodes."""
         found, start = [], 0
         for place in self._trained:
             leaf = self._leaves[place]

@@ -1,11 +1,11 @@
-"""A network that predicts a number begins and ends with linear regression.
+"""The linear regressions at the start and at the end of a network for regression.
 
-Steps of many noisy weights do not stop at a linear truth: they wander around it. So the training
-begins at a linear model, bought with half of the budget: where the truth is linear nothing is left
-to be learned but residuals, and gradients and their noise are as short as those. At the end two
-numbers are fitted, how much to take of what the linear model says and of what the steps added:
-where they added noise alone, they are left out. The default network contains a linear path, so the
-result is again one vector of its weights.
+With many noisy weights, gradient steps do not stop at a linear solution but wander around it. So
+the training starts at a private linear model, which costs half of the budget. If the truth is
+linear, only residuals are left to be learned, and gradients and their noise are correspondingly
+small. At the end two coefficients are fitted: one for the output of the linear model, one for what
+the steps added. If the steps added only noise, they are dropped. The default network contains a
+linear path, so the result is again one vector of weights of this network.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class LinearEnds:
-    """What is done before the first step and after the last one.
+    """What runs before the first step and after the last one.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class LinearEnds:
         )
 
     def ended(self, start: Vector, weights: Vector, people: People, account: Account) -> Vector:
-        """Return the weights that take so much of the start and of the steps as is best.
+        """Return the weights that best combine the start and the steps.
 
         At the start outputs are linear in the features.
         """
@@ -105,7 +105,7 @@ class LinearEnds:
 
 @dataclass(frozen=True)
 class _Told:
-    """For each record what the start says, and what the steps have added to it."""
+    """For each record the output at the start, and what the steps have added to it."""
 
     start: Vector
     weights: Vector

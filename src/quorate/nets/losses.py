@@ -1,7 +1,7 @@
-"""Losses of one's own, in JAX or PyTorch, for private minimisation.
+"""Losses of your own, in JAX or PyTorch, for private minimisation.
 
-They are losses like those of :mod:`quorate.models.losses`: gradients are computed in batches of
-fixed public shapes, so that the promise is exact although the code is the caller's.
+They are losses like those of :mod:`quorate.models.losses`. Gradients are computed in batches of
+fixed public shapes, so the guarantee is exact although the code is the caller's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NetworkLoss(Loss):
     ----------
     network : Network
     places : Places
-        The public shapes of batches; users take their places by a hash of their ids.
+        The public shapes of batches; the position of a user follows from a hash of the id.
     """
 
     _answers_for = True
@@ -43,7 +43,7 @@ class NetworkLoss(Loss):
 
     @property
     def initial(self) -> Vector:
-        """The weights to begin at: pass them to ``minimize(..., initial=loss.initial)``."""
+        """The initial weights: pass them to ``minimize(..., initial=loss.initial)``."""
         return self.network.initial
 
     def dimension(self, n_features: int) -> int:
@@ -63,7 +63,10 @@ class NetworkLoss(Loss):
 
     @property
     def caveat(self) -> str | None:
-        """Why the promise is only idealized, on devices whose bits are not fixed."""
+        """Why the guarantee is only idealized.
+
+        None unless the arithmetic of the device is inexact.
+        """
         return self.network.caveat
 
 
@@ -76,23 +79,23 @@ def jax_loss(
     records: int = 64,
     frozen: tuple[str, ...] = (),
 ) -> NetworkLoss:
-    """Return a loss of one's own: ``function(weights, rows, targets)``, one number a record.
+    """Return a loss from ``function(weights, rows, targets)``, which gives one number per record.
 
     Parameters
     ----------
     function : callable
-        It sees the records of one user, in single precision, padded with zeros: the loss of a
+        It gets the records of one user, in single precision, padded with zeros. The loss of a
         record must not depend on the other rows.
     weights : tree of arrays
         Public initial weights.
     features : int
-        Numbers of a record.
+        Number of features of a record.
     shape : tuple of int, optional
         The shape of one record.
     records : int, default=64
-        Of a user with more records so many are used.
+        If a user has more records, so many of them are used.
     frozen : tuple of str, default=()
-        Beginnings of the names of weights that stay as they are.
+        Prefixes of the names of weights that are not trained.
 
     Examples
     --------
@@ -122,9 +125,9 @@ def torch_loss(
     records: int = 64,
     frozen: tuple[str, ...] = (),
 ) -> NetworkLoss:
-    """Return a loss of one's own: ``loss(outputs, targets)`` of a PyTorch module, one a record.
+    """Return a loss from ``loss(outputs, targets)``: one number per record of a PyTorch module.
 
-    The parameters are those of :func:`jax_loss`.
+    The parameters are as for :func:`jax_loss`.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""What a network is to a private step: a vector of weights, and one gradient a user.
+"""The interface between a network and a private step: a vector of weights, a gradient per user.
 
 A back end (:mod:`quorate.nets.jax_networks`, :mod:`quorate.nets.torch_networks`) turns a module
-into a :class:`Network`. Before anything is charged it is tried on made-up users
-(:func:`check_on_made_up_users`): a network that mixes records, as batch normalisation does, is
-refused, since a prediction would then depend on whoever else is in the batch.
+into a :class:`Network`. Before anything is charged the network is tried on made-up users
+(:func:`check_on_made_up_users`). A network that mixes records, as batch normalisation does, is
+refused, because its predictions would depend on the other records of the batch.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Network(ABC):
     Attributes
     ----------
     initial : array
-        The public weights at the start, those that are trained.
+        The trained weights at the start; public.
     module, shape
         What it was made of, and the shape of one record.
     caveat : str or None
-        Why gradients are not exact to the last bit, where they are not.
+        Why gradients are not exact to the last bit, or None.
     """
 
     initial: Vector
@@ -54,10 +54,10 @@ class Network(ABC):
 
     @abstractmethod
     def gradients(self, theta: Vector) -> Callable[[Batch], Any]:
-        """Return the program that computes, at these weights, one mean gradient for each place."""
+        """Return the program that computes, at these weights, one mean gradient per position."""
 
     def program(self, theta: Vector) -> Program:
-        """Return what the core asks: one that adds up by itself, where the back end has it."""
+        """Return the program for the core; if the back end supports it, one that also adds up."""
         return self.gradients(theta)
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Network(ABC):
         """Return the outputs for a batch of records: (records, outputs)."""
 
     def outputs(self, theta: Vector, rows: Vector) -> Vector:
-        """Return the outputs for records, however many, in batches of one size."""
+        """Return the outputs for any number of records, in batches of one size."""
         with np.errstate(all="ignore"):
             single = rows.astype(np.float32)
         found = []
@@ -78,12 +78,12 @@ class Network(ABC):
 
 
 def _up(count: int) -> int:
-    """Return the power of two that holds ``count``: few shapes are compiled."""
+    """Return the power of two that is at least ``count``, so that few shapes are compiled."""
     return 1 << max(0, count - 1).bit_length()
 
 
 def made_up_batch(*, users: int, records: int, features: int, classes: int) -> Batch:
-    """Return users who do not exist: normal features in [-1, 1], and labels or limits in turn.
+    """Return artificial users: normal features in [-1, 1], and labels or limits in turn.
 
     >>> made_up_batch(users=2, records=3, features=4, classes=2).rows.shape
     (2, 3, 4)
@@ -99,7 +99,7 @@ def made_up_batch(*, users: int, records: int, features: int, classes: int) -> B
 def check_on_made_up_users(network: Network, *, features: int, classes: int) -> float:
     """Refuse a network that mixes records; return the typical length of a record's gradient.
 
-    Both are found on made-up users, so nothing about people is used: the length is public.
+    Both are found on made-up users, so no data about people are used, and the length is public.
     """
     try:
         return _checked(network, features=features, classes=classes)
@@ -186,7 +186,7 @@ def open_network(
     frozen: tuple[str, ...],
     seed: int,
 ) -> Network:
-    """Return the network of a module, with the back end that its type asks for.
+    """Return the network of a module, with the back end for its type.
 
     ``None`` is the default network (:mod:`quorate.nets.small`).
     """

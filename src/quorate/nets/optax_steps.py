@@ -1,4 +1,4 @@
-"""Optimizers of optax on released gradients: they see noise and signal together, at no cost."""
+"""Optimizers of optax on released gradients; they are post-processing and cost no budget."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Vector = NDArray[np.float64]
 class OptaxSteps(Optimizer):
     """Steps of a ``GradientTransformation``; the last half of the iterates is averaged.
 
-    What it remembers lies in one vector, :attr:`OptimizerState.first`, so that a checkpoint holds
-    it as it holds everything else. Numbers of 32 bits are kept exactly.
+    Its state is stored in the vector :attr:`OptimizerState.first`, so that a checkpoint includes
+    it. Numbers in 32 bits are stored exactly.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class OptaxSteps(Optimizer):
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
-        """Step as the transformation says."""
+        """Take the step of the transformation."""
         jax = needs("jax", "jax")
         theta = state.theta.astype(np.float32)
         kept = self.transformation.init(theta)
@@ -56,7 +56,7 @@ class OptaxSteps(Optimizer):
 
 
 def optimizer_of(given: Any) -> Optimizer:
-    """Return an optimizer of ours as it is, and one of optax as steps.
+    """Return an optimizer of this package unchanged, and one of optax as :class:`OptaxSteps`.
 
     >>> optimizer_of("adam")
     Traceback (most recent call last):
@@ -76,7 +76,7 @@ def optimizer_of(given: Any) -> Optimizer:
 
 
 def _refuse_secrets(transformation: Any) -> None:
-    """Refuse a transformation that keeps what is no number, as those that draw noise do."""
+    """Refuse a transformation whose state is not numbers, such as those that draw noise."""
     jax = needs("jax", "jax")
     leaves = jax.tree.leaves(transformation.init(np.zeros(2, np.float32)))
     kinds = [getattr(leaf, "dtype", np.dtype(float)) for leaf in leaves]

@@ -1,4 +1,4 @@
-"""Private prediction of a number by a neural network."""
+"""Private regression by a neural network."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Vector = NDArray[np.float64]
 class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
     r"""A neural network that predicts a number, hiding any one user's whole record.
 
-    Minimises the mean over users of each user's mean squared error by noisy steps; see
-    :class:`~quorate.nets.classification.NeuralClassifier`. The default network begins at a linear
-    model, bought with half of the budget, and ends with a linear regression on what it says before
-    and after the steps, so that a linear truth costs little.
+    The model minimises the mean over users of each user's mean squared error by noisy gradient
+    steps; see :class:`~quorate.nets.classification.NeuralClassifier`. The default network starts at
+    a linear model, which costs half of the budget. It ends with a linear regression on its outputs
+    before and after the steps, so that little is lost if the truth is linear.
 
     Privacy
     -------
@@ -39,19 +39,19 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
     public : all parameters (the module with its initial weights among them), the number of features
         and, under ``Relation.REPLACE``, the number of users; released: ``weights_``, ``history_``
     numerics : exact
-    proof : That of :class:`~quorate.nets.classification.NeuralClassifier`, with another loss.
-        Before and after the steps :class:`~quorate.models.LinearRegression` draws from the same
-        account, afterwards on what public networks say of everybody's own records.
+    proof : As for :class:`~quorate.nets.classification.NeuralClassifier`, with another loss. Before
+        and after the steps, :class:`~quorate.models.LinearRegression` draws from the same account.
+        The second regression uses outputs of public networks for each user's own records.
 
     Utility
     -------
-    Where the truth is linear, about that of :class:`~quorate.models.LinearRegression` with 0.7 of
-    mu. Else that of :class:`~quorate.nets.classification.NeuralClassifier`. A module of one's own,
-    public weights and steps on secret samples have steps only.
+    If the truth is linear, about as for :class:`~quorate.models.LinearRegression` with 0.7 of mu.
+    Otherwise as for :class:`~quorate.nets.classification.NeuralClassifier`. With a module of your
+    own, public weights or secret samples there are no linear regressions, only gradient steps.
 
     Complexity
     ----------
-    That of :class:`~quorate.nets.classification.NeuralClassifier`.
+    As for :class:`~quorate.nets.classification.NeuralClassifier`.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
     epsilon, delta : float
         ``delta`` > 0.
     target_bounds : pair, default=None
-        Public limits of the target; predictions stay between them. Without them targets are used
-        as they come.
+        Public limits of the target; predictions are clipped to them. Without them targets are used
+        without scaling.
     bounds, categories, shape, hidden, frozen, records_per_step, steps, batch_rate, learning_rate
         See :class:`~quorate.nets.classification.NeuralClassifier`.
     optimizer, warm_start, checkpoint
@@ -143,7 +143,7 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
         self.target_bounds = target_bounds
 
     def predict(self, X: Any) -> Vector:
-        """Return the predicted number of each row; NaN where something is missing."""
+        """Return the predicted number of each row; NaN for a row with a missing value."""
         limits, outputs = target_range(self.target_bounds), self._network_outputs(X)[:, 0]
         if not limits.bounded:
             return outputs

@@ -1,8 +1,8 @@
-"""The default network: one hidden layer beside a linear path.
+"""The default network: one hidden layer and a direct linear path.
 
 With few people a linear model is hard to beat, so the network contains one: outputs are a linear
-function of the features plus a linear function of ``tanh`` units. The last layers begin at zero,
-so that the first prediction is the same for everybody.
+function of the features plus a linear function of ``tanh`` units. The last layers start at zero, so
+that the first prediction is the same for all records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["feature_lengths", "folded", "linear_path", "said_of", "small_network
 
 
 def small_size(*, features: int, outputs: int, hidden: int) -> int:
-    """Return how many weights the default network has.
+    """Return the number of weights of the default network.
 
     >>> small_size(features=4, outputs=3, hidden=8)
     79
@@ -28,7 +28,7 @@ def small_size(*, features: int, outputs: int, hidden: int) -> int:
 def feature_lengths(
     weights: NDArray[np.float64], *, features: int, hidden: int
 ) -> NDArray[np.float64]:
-    """Return the length of all weights of the default network that leave each feature.
+    """Return, for each feature, the length of all weights of the default network that use it.
 
     >>> feature_lengths(np.ones(small_size(features=2, outputs=1, hidden=3)), features=2, hidden=3)
     array([2., 2.])
@@ -42,8 +42,8 @@ def said_of(
 ) -> NDArray[np.float64]:
     """Return the only output of the default network for each row.
 
-    One number at a time, in one order: what is said of a row does not depend, to the last bit, on
-    where it lies among others.
+    Numbers are added in one fixed order, so the output of a row does not depend, to the last bit,
+    on its position among others.
 
     >>> said_of(np.ones((1, 2)), np.ones(small_size(features=2, outputs=1, hidden=1)), hidden=1)
     array([3.99505475])
@@ -64,7 +64,7 @@ def said_of(
 def linear_path(
     weights: NDArray[np.float64], *, features: int, hidden: int
 ) -> tuple[NDArray[np.float64], float]:
-    """Return slopes and offset of the linear path of the default network with one output.
+    """Return the coefficients and the intercept of the linear path of a network with one output.
 
     >>> linear_path(np.arange(7.0), features=2, hidden=1)
     (array([3., 4.]), 6.0)
@@ -100,7 +100,7 @@ def folded(
 def _parts(
     weights: NDArray[np.float64], *, features: int, hidden: int
 ) -> tuple[NDArray[np.float64], ...]:
-    """Return where hidden, hidden_bias, linear, output and output_bias lie in one vector."""
+    """Return the index ranges of hidden, hidden_bias, linear, output and output_bias."""
     outputs = (len(weights) - (features + 1) * hidden) // (features + 1 + hidden)
     shapes = ((features, hidden), (hidden,), (features, outputs), (hidden, outputs), (outputs,))
     ends = np.cumsum([math.prod(shape) for shape in shapes])

@@ -1,7 +1,7 @@
-"""Networks in PyTorch: any ``torch.nn.Module`` that looks at one record at a time.
+"""Networks in PyTorch: any ``torch.nn.Module`` that processes each record separately.
 
-A step's program is the gradient of one user's mean loss, mapped over the places of a batch with
-``torch.func.vmap``, on the processor. The module itself is not changed: trained weights are in
+A step computes the gradient of each user's mean loss, mapped over the positions of a batch with
+``torch.func.vmap``, on the CPU. The module itself is not changed: trained weights are in
 ``weights_``, and :func:`load_weights` puts them into a module.
 """
 
@@ -30,10 +30,10 @@ class TorchNetwork(Network):
     Parameters
     ----------
     module : torch.nn.Module
-        On the processor, with public initial weights.
+        A module on the CPU, with public initial weights.
     shape, head, frozen
-        See :class:`~quorate.nets.jax_networks.JaxNetwork`. Parameters without ``requires_grad``
-        are frozen as well.
+        See :class:`~quorate.nets.jax_networks.JaxNetwork`. Parameters without ``requires_grad`` are
+        also frozen.
     loss : callable, optional
         ``loss(outputs, targets)`` returns the loss of each record; for the head ``"own"``.
     """

@@ -1,17 +1,19 @@
-r"""Private training: steps on noisy mean gradients of users, with a clip that needs no tuning.
+r"""Private training: steps on noisy mean gradients of users, with automatic clipping.
 
-A step asks everybody, or a secret Poisson sample, for the mean gradient of their own records. The
-core computes it in batches of fixed public shapes (:mod:`quorate.core.placed`), clips it to a ball,
-rounds it to integers and adds it up; the account adds exact discrete Gaussian noise. Beside its
-gradient every user adds the *lift* of the ball (:mod:`quorate.core.bounds.lifted_ball`), which
-costs nothing and tells how the clip sits: the next radius follows from what was released.
+A step releases the mean gradient over all users, or over a secret Poisson sample. Each user
+contributes the mean gradient of the user's own records. The core computes it in batches of fixed
+public shapes (:mod:`quorate.core.placed`), clips it to a ball, rounds it to integers and adds it
+up. The account adds exact discrete Gaussian noise. Together with the gradient every user adds the
+*lift* of the ball (:mod:`quorate.core.bounds.lifted_ball`). It does not raise the sensitivity, and
+it shows whether the clipping radius suits the gradients. The next radius is derived from it.
 
 Public numbers decide everything else (:func:`recipe_for`). T steps share the budget, and each has
-noise :math:`\sqrt T` times that of a single one. Nearly all of what Adam sees in a step is then
-noise, which it takes for the unit: a step moves a weight that no gradient pulls by the learning
-rate times a random number of size one. So with steps in proportion to :math:`1/\sqrt T`, signal and
-noise of a whole training are the same for every T, and how far it may go has one answer, the
-typical size of the weights themselves (a ridge penalty for a normal prior is the same answer).
+noise :math:`\sqrt T` times that of a single one. So in each step nearly all of the gradient is
+noise, and Adam scales its steps by the noise. A weight without signal then moves by the learning
+rate times a random number of size one. With steps in proportion to :math:`1/\sqrt T`, signal and
+noise of a whole training are the same for every T. Then one choice is left, the total length of the
+steps, and the best one is the typical size of the weights themselves (a ridge penalty for a normal
+prior gives the same answer).
 """
 
 from __future__ import annotations
@@ -74,13 +76,13 @@ _COUNT, _BEGUN = -2, -1
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a training goes; public.
+    """The settings of a training; public.
 
     Attributes
     ----------
     steps : int
     rate : float
-        Probability with which a user takes part in a step; 1 for everybody.
+        Probability with which a user takes part in a step; 1 means all users in all steps.
     learning_rate : float
     """
 
@@ -99,16 +101,16 @@ def recipe_for(
     rate: float | None = None,
     learning_rate: float | None = None,
 ) -> Recipe:
-    r"""Return the defaults that follow from public numbers, where none are given.
+    r"""Return the settings, with defaults from public numbers for those that are not given.
 
     * steps: 480;
-    * rate: everybody, unless users x weights is above 2^27; then the part that is not;
+    * rate: 1, unless users x weights is above 2^27; then 2^27 / (users x weights);
     * learning rate of Adam at the first step: :math:`2b/(J\sqrt T)` for outputs of ``spread`` b and
-      a gradient of ``length`` J. A gradient with curvature h and noise :math:`\sigma` tells
-      something of a weight of size :math:`\tau` where :math:`h\tau > \sigma`, so t, the steps
-      added up, should be :math:`\tau/\sigma`, beyond which it only adds noise. Adam divides by the
-      noise, steps fall to nothing in a line, and :math:`\sigma` is that of one step with the whole
-      budget: :math:`t = \eta\sqrt T/(2\sigma)`. An output has the size b for
+      a gradient of ``length`` J. A gradient with curvature h and noise :math:`\sigma` is
+      informative about a weight of size :math:`\tau` if :math:`h\tau > \sigma`. So t, the sum of
+      the steps, should be :math:`\tau/\sigma`; a longer training only adds noise. Adam divides by
+      the noise, its steps decrease linearly to zero, and :math:`\sigma` is the noise of one step
+      with the whole budget. Hence :math:`t = \eta\sqrt T/(2\sigma)`. An output has the size b if
       :math:`\tau = b/J`.
 
     >>> recipe_for(n_users=16_673, weights=1607, length=3.0, spread=1.28)
@@ -143,10 +145,10 @@ class Training:
     ----------
     state : OptimizerState
     square : Fraction
-        What a step may cost, of mu squared.
+        Budget of one step, as a part of mu squared.
     radius : float
     ends : LinearEnds, optional
-        What is done before the first step, and with the weights at the start after the last one.
+        What runs before the first step, and after the last one with the initial weights.
     belief : SpreadBelief
     trace : list of TraceStep
     """
@@ -170,7 +172,7 @@ class Training:
     ends: LinearEnds | None = None
 
     def run(self, *, progress: bool | None) -> Vector:
-        """Do what is left of the training; return the trained weights."""
+        """Take the remaining steps; return the trained weights."""
         claims = {} if self.checkpoint is None else self.checkpoint.claims
         done, steps, ends = max(claims, default=_COUNT), self.recipe.steps, self.ends
         if ends is not None and done < _BEGUN:
@@ -189,7 +191,7 @@ class Training:
         return weights
 
     def _paid(self, step: int, part: float) -> Account:
-        """Claim a part of the budget that is spent once; return an account with so much."""
+        """Claim a part of the budget that is spent once; return an account with this part."""
         multiplier = self.account.multiplier(float(self.account.square) * part)
         if self.checkpoint is not None:
             self.checkpoint.claim(step, multiplier=multiplier)
@@ -260,7 +262,7 @@ class Training:
         return ReleasedMean(found / count, mechanism.standard_error / count)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return where the training stands, all of it public or released."""
+        """Return the state of the training as arrays; all of it is public or released."""
         state, belief = asdict(self.state), asdict(self.belief)
         return (
             {f"state.{name}": np.asarray(held) for name, held in state.items()}
@@ -274,7 +276,7 @@ class Training:
         )
 
     def go_on(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Stand where a training stood whose arrays were written down."""
+        """Restore the state of a training from its arrays."""
         held = {name: part[()] for name, part in arrays.items()}
         parts: dict[str, dict[str, Any]] = {"state": {}, "belief": {}}
         for name, part in held.items():
@@ -296,9 +298,9 @@ def _read_step(row: list[float]) -> TraceStep:
 
 
 def _pay_again(claims: Mapping[int, float], account: Account, sample: UserSample | None) -> None:
-    """Write down what earlier runs of a training drew, or may have drawn; draw nothing.
+    """Record the cost of what earlier runs of a training drew or may have drawn.
 
-    A step that was claimed stays paid, whether its result was written or lost.
+    A claimed step stays paid, whether its result was written or lost.
     """
     for step, multiplier in claims.items():
         if sample is None or step == _COUNT:
@@ -342,14 +344,14 @@ def open_training(
     checkpoint: Checkpoint | None = None,
     ends: LinearEnds | None = None,
 ) -> Training:
-    """Begin a training: count the users where their number is private, then plan the chain.
+    """Begin a training: count the users if their number is private, then plan the steps.
 
-    A sampled chain is priced as a whole before anything is drawn, so its length must not follow
-    from a released number: where users are counted privately, ``recipe`` is asked with 0 users
-    and has to know a public number of steps.
-    It begins at ``initial``, by default at the weights of the network. With a ``checkpoint`` the
-    training goes on where another run of it ended, whose draws are paid before anything else.
-    A chain on secret samples is priced as a whole and has no part for ``ends``.
+    Steps on secret samples are priced as a whole before anything is drawn, so their number must not
+    depend on a released number. If users are counted privately, ``recipe`` is called with 0 users
+    and must return a public number of steps. It starts at ``initial``, by default at the weights of
+    the network. With a ``checkpoint`` the training continues where another run of it ended; the
+    draws of that run are paid first. Training on secret samples is priced as a whole and has no
+    budget for ``ends``.
     """
     start = network.initial if initial is None else initial
     if checkpoint is not None:
@@ -414,7 +416,7 @@ def open_training(
 
 
 def _facts(people: People, start: Vector) -> str:
-    """Return a word for the weights at the start and the public facts about people."""
+    """Return a hash of the initial weights and of the public facts about people."""
     known = people.n_users if people.relation is Relation.REPLACE else None
     told = repr((known, people.unit, people.n_features, start.size)).encode()
     return hashlib.sha256(told + start.tobytes()).hexdigest()

@@ -1,7 +1,8 @@
 """Everyday statistics that protect whole people: counts, sums, means and group-bys.
 
-What people do before they fit a model. A person may hold many records, in many groups; what they
-add to all numbers of a table is bounded as one vector, whose length is stated or found privately.
+They serve for analysis before a model is fitted. A user may have many records, in many groups. The
+contribution of a user to all numbers of a table is clipped as one vector; the largest length is
+stated or found privately.
 
 * :mod:`quorate.tabulate.user_count`: how many people, how many records.
 * :mod:`quorate.tabulate.user_sum`: sums of columns.

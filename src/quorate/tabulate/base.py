@@ -1,4 +1,4 @@
-"""What estimators of everyday statistics share: columns and ids by name, and the order of a fit."""
+"""What these estimators share: columns and ids by name, and the order of a fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["UserStatistic", "stated"]
 
 
 def stated(cap: Any, *, name: str) -> float | None:
-    """Return a stated cap, or None if it is to be found; refuse all else.
+    """Return a stated cap, or None if it is to be found privately; refuse anything else.
 
     >>> stated("auto", name="cap") is None, stated(20, name="cap")
     (True, 20.0)
@@ -38,10 +38,10 @@ def stated(cap: Any, *, name: str) -> float | None:
 
 
 class UserStatistic(UserEstimator):
-    """Base of counts, sums, means and tables: records are columns with names.
+    """Base of counts, sums, means and tables; their records have named columns.
 
-    ``fit(X, users=...)`` takes a frame and the ids of its rows, or the name of the column that
-    holds them; or a crowd with names of features, wherever it lies.
+    ``fit(X, users=...)`` takes a table and either the ids of its rows or the name of the id column.
+    It also takes a crowd with named features.
     """
 
     _takes_crowds = True
@@ -65,7 +65,7 @@ class UserStatistic(UserEstimator):
             check_ids(open_frame(empty, [users]).column(0))
 
     def _read(self, X: Any, users: Any, reading: Reading, order: Any = None) -> Records:
-        """Return the records under their users; sets which columns were read."""
+        """Return the records grouped by user; set which columns were read."""
 
         def under_users(rows: Any, ids: Any, names: tuple[str, ...], told: bool) -> Any:  # noqa: FBT001
             crowd = self._crowd(rows, None, ids, order=order)
@@ -79,7 +79,7 @@ class UserStatistic(UserEstimator):
     def _cells(
         self, records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
     ) -> tuple[People, Callable[[], People], tuple[ValueColumn, ...], tuple[ValueColumn, ...]]:
-        """Return people with counts in their cells, who they are with sums, and the columns."""
+        """Return people with counts per cell, a function that adds the sums, and the columns."""
         added, middle = (
             tuple(ValueColumn(records.values[name], *ranges[name]) for name in names)
             for names in (sums, medians)
@@ -90,7 +90,7 @@ class UserStatistic(UserEstimator):
         return people, lambda: People(waiting(), self.relation), added, middle
 
     def _check_common(self) -> None:
-        """Refuse what parameters show to be wrong, before the charge."""
+        """Refuse invalid parameters, before the charge."""
         _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         _validate.one_of(("auto", "laplace", "gaussian"), algorithm=self.algorithm)

@@ -1,18 +1,20 @@
-r"""How a table spends its budget, and which noise it has: from public and released numbers alone.
+r"""How a table divides its budget, and which noise it uses; from public and released numbers.
 
-A fit and a plan call the same functions. A table pays for *looks*, noisy tallies of how long
-people's contributions are, from which caps follow; what is left is the noise of its cells.
+A fit and a plan call the same functions. A table first pays for *tallies*: noisy histograms of the
+lengths of users' contributions, from which the caps are derived. The rest of the budget is for the
+noise in the cells.
 
-* A look with noise of size 1/e leaves about 1/e people above a cap undetected. Each of them is cut
-  by about half a cap (as in a Pareto tail of index 3), which is spread over G cells.
-* With joint Laplace noise, a share f of epsilon for T looks leaves cells with noise a/(1 - f) and
-  an error of looks of b/f. Their squares add up to least at :math:`f = 1/(1 + (a/b)^{2/3})`.
-* With Gaussian noise a share f of :math:`\mu^2` leaves :math:`a/\sqrt{1-f}` and
-  :math:`b/\sqrt f`, whose squares add up to least at :math:`f = 1/(1 + a/b)`; a pure look of e
-  costs about :math:`\pi e^2/2` of it.
+* A tally with noise of scale 1/e leaves about 1/e people above a cap undetected. Each of them loses
+  about half a cap to clipping (as in a Pareto tail of index 3), spread over G cells.
+* With joint Laplace noise, a share f of epsilon for T tallies leaves cells with noise a/(1 - f),
+  and an error due to the tallies of b/f. The sum of their squares is smallest at :math:`f = 1/(1 +
+  (a/b)^{2/3})`.
+* With Gaussian noise a share f of :math:`\mu^2` leaves :math:`a/\sqrt{1-f}` and :math:`b/\sqrt f`.
+  The sum of their squares is smallest at :math:`f = 1/(1 + a/b)`; a pure tally with epsilon e costs
+  about :math:`\pi e^2/2` of :math:`\mu^2`.
 
-Both a and b are deviations of one of G cells, in caps. Fewer groups pay more for looks, because
-what these miss is spread over fewer cells.
+Both a and b are standard deviations in one of G cells, in units of the cap. Tables with fewer
+groups pay more for tallies, because the people above the cap affect fewer cells.
 """
 
 from __future__ import annotations
@@ -37,22 +39,22 @@ _MOST = 1 / 3
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What public numbers say about the noise of a table before anything is drawn.
+    """The expected noise of a table, from public numbers, before anything is drawn.
 
     Attributes
     ----------
     norm : {1, 2}
-        Which lengths noise is about: 1 for Laplace, 2 for Gaussian noise.
+        The norm of contributions: 1 for Laplace noise, 2 for Gaussian noise.
     noise : float
-        Standard deviation of the noise in a cell, over the cap.
+        Standard deviation of the noise in a cell, divided by the cap.
     stated : float
-        The same if caps are stated and nothing is searched for.
+        The same if caps are stated, so that no tally is needed.
     above : float
-        About how many people will be above a cap.
+        Expected number of people above a cap.
     people : float
-        How many people there are, in units of the noise of a look.
+        Number of people, divided by the noise of a tally.
     look : float
-        The epsilon of one look.
+        The epsilon of one tally.
     """
 
     norm: int
@@ -64,32 +66,32 @@ class Outlook:
 
     @property
     def known(self) -> bool:
-        """Whether enough people answer to show how their tail falls."""
+        """Whether there are enough people to estimate the tail of their lengths."""
         return self.people >= KNOWN * (1 - 1e-9)
 
     @property
     def steps(self) -> int:
-        """How finely a look tells lengths apart, in edges a doubling: as people suffice for."""
+        """How many edges a tally has per factor of two; more with more people."""
         return 2 if self.people >= 2 * KNOWN else 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Public numbers that the budget of a table is split by.
+    """The public numbers that decide how the budget of a table is divided.
 
     Attributes
     ----------
     epsilon : float
     mu : float
-        Of Gaussian differential privacy; 0 if noise has to be pure.
+        Parameter of Gaussian differential privacy; 0 if noise has to be pure.
     relation : Relation
     groups : int
     parts : int
-        How many numbers a cell has: records, people, and one for each column that is added up.
+        How many numbers each cell has: records, users, and one for each column that is summed.
     looks : int
-        How many caps are to be found.
+        How many caps have to be found.
     centres : int, default=0
-        How many columns are counted from a rough median.
+        How many columns are summed relative to a rough private median.
 
     Examples
     --------
@@ -110,30 +112,30 @@ class Terms:
 
     @property
     def tally(self) -> int:
-        """How far one user moves a tally: who is replaced leaves one count and enters another."""
+        """How far one user moves a tally; a replaced user leaves one count and enters another."""
         return 2 if self.relation is Relation.REPLACE else 1
 
     @property
     def apart(self) -> int:
-        """The largest distance between the counts of two users, in caps."""
+        """The largest distance between the contributions of two users, in caps."""
         return self.tally if self.groups > 1 else 1
 
     @property
     def laplace_noise(self) -> float:
-        """Standard deviation of joint noise in a cell, in caps (L1), if all is spent on it."""
+        """Standard deviation of joint Laplace noise in a cell, in caps, with the whole budget."""
         return block_deviation(self.parts, self.groups) * self.apart / self.epsilon
 
     @property
     def gaussian_noise(self) -> float:
-        """Standard deviation of Gaussian noise in a cell, in caps (L2), if all is spent on it."""
+        """Standard deviation of Gaussian noise in a cell, in caps (L2), with the whole budget."""
         return math.sqrt(self.apart * self.parts) / self.mu if self.mu else math.inf
 
     def gaussian(self, held: float) -> bool:
-        """Tell whether Gaussian noise is smaller for people in so many groups."""
+        """Return whether Gaussian noise is smaller for people in so many groups."""
         return self.groups > 1 and self.gaussian_noise < evenness(held) * self.laplace_noise
 
     def look(self, held: float, *, gaussian: bool, n_users: float) -> float:
-        """Return the epsilon of one look, which is larger for few users.
+        """Return the epsilon of one tally, which is larger for few users.
 
         >>> terms = Terms(
         ...     epsilon=1.0, mu=0.0, relation=Relation.REPLACE, groups=9, parts=1, looks=1
@@ -155,7 +157,7 @@ class Terms:
         return min(max(usual, wanted), most)
 
     def outlook(self, held: float, *, users: float, algorithm: str = "auto") -> Outlook:
-        """Return what a fit will pay and add, if people are in ``held`` groups.
+        """Return the expected costs and noise of a fit, if people are in ``held`` groups.
 
         >>> terms = Terms(
         ...     epsilon=1.0, mu=0.2367, relation=Relation.ADD_REMOVE, groups=50, parts=2, looks=3
@@ -188,9 +190,10 @@ class Terms:
 
 
 def evenness(held: float) -> float:
-    """Return the ratio of the L1 and the L2 length of somebody in ``held`` groups.
+    """Return the ratio of the L1 and the L2 length for a user in ``held`` groups.
 
-    Held as unevenly as exponential weights, whose mean square is twice the square of their mean.
+    The user's records are assumed to be spread over the groups like exponential weights, whose mean
+    square is twice the square of their mean.
 
     >>> evenness(1.0), evenness(7.0)
     (1.0, 2.0)

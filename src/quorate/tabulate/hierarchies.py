@@ -1,16 +1,16 @@
 r"""Tables of several levels that add up: country, region, city.
 
-Tables of single levels have noise of their own, so cities do not add up to their region. Least
-squares makes them do so: of all numbers that add up it takes those that are closest to the released
-ones, each in units of its own noise. Nothing is drawn and no record is read. As noise of different
-cells is independent, no number is noisier than before, and most are less noisy: a region is now
-measured by its own cell and by its cities together (Gauss, Markov).
+The cells of each level have independent noise, so the released cities do not add up to their
+region. Weighted least squares makes them add up: among all numbers that add up it takes those
+closest to the released ones, each in units of its own noise. Nothing is drawn and no record is
+read. As the noise of different cells is independent, no number becomes noisier, and most become
+less noisy: a region is now measured by its own cell and by its cities together (Gauss, Markov).
 
-On a tree this takes two passes. [1]_ Upwards, a node's own number y with variance v and the sum of
-its children, with variance S, are joined by their precisions to z with variance s. Downwards, what
-a parent is more than its children together is given to them in proportion to their variances:
-:math:`h_c = z_c + (s_c / S) (h_p - \sum z)`, with variance
-:math:`V_c = s_c - s_c^2 / S + (s_c / S)^2 V_p`.
+On a tree this takes two passes. [1]_ In the upward pass a node's own number y with variance v is
+combined with the sum of its children, with variance S, by inverse variances; the result is z with
+variance s. In the downward pass the difference between a parent and the sum of its children is
+divided among them in proportion to their variances: :math:`h_c = z_c + (s_c / S) (h_p - \sum z)`,
+with variance :math:`V_c = s_c - s_c^2 / S + (s_c / S)^2 V_p`.
 
 References
 ----------
@@ -47,7 +47,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Level:
-    """The numbers of one level: values, variances, and what bounds hold beside noise."""
+    """The numbers of one level: values, variances, and the parts of the bounds besides noise."""
 
     values: Floats
     variances: Floats
@@ -55,20 +55,20 @@ class _Level:
 
     @classmethod
     def of(cls, values: Floats, errors: Floats, bounds: Floats) -> _Level:
-        """Return numbers as they were released."""
+        """Return the numbers as they were released."""
         return cls(values, errors**2, np.maximum(bounds - _TAIL * errors, 0.0))
 
     @property
     def bounds(self) -> Floats:
-        """What is not exceeded, each by itself."""
+        """The 95 % bound of each number."""
         return np.asarray(_TAIL * np.sqrt(self.variances) + self.others)
 
     def beside(self, released: _Level) -> Estimates:
-        """Return these numbers, computed from others that were released, with their bounds.
+        """Return these adjusted numbers with bounds, given the released numbers.
 
-        What caps cut of many children may point in one direction, so that a bound would grow: then
-        the bound of the released number holds, and the distance from it. Which of the two is taken
-        depends on errors and bounds alone, not on the numbers.
+        The clipping bias of many children may have one direction, so that a bound would grow. In
+        that case the bound of the released number is used, plus the distance from it. The choice
+        between the two depends on errors and bounds alone, not on the values.
         """
         own, distance = released.bounds, np.abs(self.values - released.values)
         bounds = np.where(self.bounds <= own, self.bounds, own + distance)
@@ -86,19 +86,20 @@ def consistent(
     Parameters
     ----------
     tables : sequence of pyarrow.Table
-        From the top level to the leaves, as ``UserTable.table_`` with one column of keys, the
-        first: for each of ``columns`` also its ``_error`` and its ``_bound``. Released apart from
-        each other, so that their noise is independent.
+        From the top level to the leaves, as in ``UserTable.table_``. The first column of each is
+        its only key; each of ``columns`` also has its ``_error`` and its ``_bound``. They must be
+        released separately, so that their noise is independent.
     parents : sequence of mappings
-        For each level but the first, from its keys to keys of the level above.
+        For each level except the first, a mapping from its keys to keys of the level above.
     columns : sequence of str
-        Statistics that add up: counts and sums. (People do so only if nobody is in two groups.)
+        Statistics that add up: counts and sums. (Numbers of users add up only if nobody is in two
+        groups.)
 
     Returns
     -------
     list of pyarrow.Table
-        The same tables, where every number of ``columns`` is the sum of its children, with errors
-        and bounds of what it is now.
+        The same tables, in which every number of ``columns`` is the sum of its children, with the
+        errors and bounds of the new numbers.
 
     Examples
     --------
@@ -124,12 +125,12 @@ def consistent(
 
 @dataclass(frozen=True)
 class Tree:
-    """All nodes of a hierarchy whose leaves are public rows of keys.
+    """All nodes of a hierarchy whose leaves are public combinations of keys.
 
     Parameters
     ----------
     leaves : tuple of rows
-        Labels from the top level down.
+        The labels of each leaf, from the top level down.
 
     Examples
     --------
@@ -141,7 +142,7 @@ class Tree:
 
     @cached_property
     def levels(self) -> tuple[tuple[Row, ...], ...]:
-        """The nodes of each level, from the top on, as the labels that lead to them."""
+        """The nodes of each level, starting at the top; a node is a tuple of labels."""
         depth = len(self.leaves[0])
         return tuple(
             tuple(dict.fromkeys(row[: level + 1] for row in self.leaves)) for level in range(depth)
@@ -154,7 +155,7 @@ class Tree:
         return tuple((*row, *[None] * (depth - len(row))) for each in self.levels for row in each)
 
     def stacked(self, X: Any, users: str, reading: Reading) -> tuple[Any, Reading]:
-        """Return a table with every record once for each level, and how it is read."""
+        """Return a table with every record once per level, and how to read its keys."""
         import pyarrow as pa
 
         table = open_frame(X, list(dict.fromkeys([*reading.columns, users])))
@@ -181,7 +182,7 @@ class Tree:
         return pa.concat_tables(copies), every
 
     def added_up(self, found: Estimates) -> Estimates:
-        """Return numbers of all nodes that add up, with errors and bounds of what they are now."""
+        """Return numbers of all nodes that add up, with their new errors and bounds."""
         ends = np.cumsum([len(rows) for rows in self.levels])[:-1]
         whole = _Level.of(found.values, found.errors, found.bounds)
         parts = (np.split(each, ends) for each in _fields(whole))
@@ -197,7 +198,7 @@ class Tree:
 
 
 def _places(tables: Sequence[Any], parents: Sequence[Mapping[Any, Any]]) -> list[Integers]:
-    """Return, for each level but the first, the row of each key's parent in the level above."""
+    """Return, for each level except the first, the row of each key's parent."""
     if len(tables) < 2 or len(parents) != len(tables) - 1:
         raise ParameterError(
             "Expected at least two levels, and parents for each of them but the first, got "
@@ -231,7 +232,7 @@ def _level(table: Any, name: str) -> _Level:
 
 
 def _adjusted(levels: list[_Level], places: list[Integers]) -> list[_Level]:
-    """Return least squares: up the tree, then down."""
+    """Return the least squares solution: one pass up the tree, then one pass down."""
     up = list(levels)
     for number in range(len(levels) - 2, -1, -1):
         own, below, place = levels[number], up[number + 1], places[number]

@@ -1,16 +1,17 @@
-r"""Which groups are the largest: k choices, each among the groups that are left.
+r"""Private choice of the k largest groups: k choices, each among the remaining groups.
 
-Everybody says of each group whether they are in it, or how many of their records are, up to a
-public number. That is one small number a group, so one person moves each score a little, however
-many groups they are in: a choice needs no cap on groups, as sums do. Each of the k choices is a
-:class:`~quorate.mechanisms.choices.choose.ChooseBest` and costs a k-th of what there is.
+The score of a group is its number of people, or its number of records with at most a public number
+from each person. One person moves each score by a small number, however many groups the person is
+in. So a choice needs no cap on the number of groups, as sums do. Each of the k choices is a
+:class:`~quorate.mechanisms.choices.choose.ChooseBest` and costs a k-th of the budget.
 
 What the choices promise
 ------------------------
-Say choice i is at most b below the largest of the groups that are left, for all i together with
-probability 95 %: b is the bound of one choice at a k-th of 5 %. At most i - 1 groups are gone
-before it, so the largest that is left is at least the group that is truly the i-th. Hence **every
-chosen group is at most b smaller than the one that truly has its place**.
+Let b bound, with probability 95 % for all k choices together, how far a chosen group is below the
+largest remaining group: b is the bound of one choice that fails with probability 5 % / k. Before
+choice i at most i - 1 groups were removed, so the largest remaining group is at least as large as
+the true i-th largest. Hence **every chosen group is at most b smaller than the group that truly has
+its rank**.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True)
 class _Records:
-    """How many records each person has in each group; the core cuts them to ``high``.
+    """Number of records of each person in each group; the core clips it to ``high``.
 
     >>> people = UserData([[0.0, 7.0], [2.0, 1.0]], offsets=[0, 2])
     >>> [(place, said.tolist()) for place, said in _Records(3, 2)(people)]
@@ -55,11 +56,11 @@ class _Records:
 
     @property
     def shape(self) -> tuple[int]:
-        """One score a group."""
+        """One score per group."""
         return (self.groups,)
 
     def __call__(self, users: UserData) -> Iterator[tuple[EllipsisType, Integers]]:
-        """Yield a table of each block of users."""
+        """Yield a table for each block of users."""
         cells = cells_of(users)
         held = cells.X[:, 1].astype(np.int64)
         most = max(1, _BLOCK // self.groups)
@@ -81,20 +82,20 @@ def largest_groups(
     epsilon: Fraction,
     account: Account,
 ) -> tuple[tuple[int, ...], int]:
-    """Release the largest of the first groups, the largest first, and how far each may be off.
+    """Release the largest of the first groups in decreasing order, and a bound on their error.
 
     Parameters
     ----------
     people : People
-        With cells for records.
+        People whose records are in cells.
     groups : int
         The first so many groups are candidates.
     chosen : int
-        How many of them to release.
+        How many groups to release.
     most : int
-        What a person counts at most in a group: 1 to count people.
+        Largest contribution of a person to the score of a group: 1 to count people.
     epsilon : Fraction
-        For all choices together.
+        The epsilon of all choices together.
     account : Account
 
     Examples

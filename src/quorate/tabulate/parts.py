@@ -1,9 +1,9 @@
-"""The parts of a cell, how long a person's contribution is, and what is asked of people.
+"""The parts of a cell, and the length of a person's contribution to a part.
 
-A *part* is one number a cell: its records, its people, or the sum of a column. What somebody adds
-to a part is one vector over all groups; how long it is, in the sum of its absolute values (L1, for
-Laplace noise) or the root of the sum of their squares (L2, for Gaussian noise), is what a cap is
-about. Each part has a cap of its own: somebody with a thousand records is still one person.
+A *part* is one number of each cell: its records, its users, or the sum of a column. What a person
+adds to a part is one vector over all groups. A cap limits its length: the sum of absolute values
+(L1) for Laplace noise, or the root of the sum of squares (L2) for Gaussian noise. Each part has its
+own cap, so a person with a thousand records still counts as one user.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EVENLY, _HALVINGS = 64, 12
 
 
 def value_ladder(lower: float, upper: float) -> Floats:
-    """Return public candidates in a range: evenly spaced, and closer and closer towards zero.
+    """Return public candidates in a range: evenly spaced, and closer together towards zero.
 
     >>> points = value_ladder(0.0, 1024.0)
     >>> points[0], points[-1], int(np.sum(points < 16.0))
@@ -44,7 +44,7 @@ def value_ladder(lower: float, upper: float) -> Floats:
 
 @dataclass(frozen=True)
 class Part:
-    """One number a cell: records, people, or the sum of a column about a centre.
+    """One number of each cell: records, users, or the sum of a column relative to a centre.
 
     >>> column = ValueColumn(column=1, lower=0.0, upper=8.0)
     >>> cells = cells_of(UserData([[1.0, 3.0, 2.0 / column.step]], offsets=[0, 1]))
@@ -63,7 +63,7 @@ class Part:
         return self.column is not None and self.column.lower < self.centre
 
     def values(self, cells: Cells) -> Floats:
-        """Return what each cell holds."""
+        """Return the value of each cell."""
         if self.kind == "people":
             return np.ones(len(cells.X))
         counts = cells.X[:, 1]
@@ -75,7 +75,7 @@ class Part:
     def bound(
         self, cap: float, groups: int, norm: int, relation: Relation
     ) -> tuple[Lengths, float]:
-        """Return where what one person adds must lie, in a unit by which one person moves it."""
+        """Return the bound of a person's contribution, in units of one person's largest effect."""
         entry = 1.0 if self.kind == "people" else math.inf
         whole = Lengths(cap, groups, norm=norm, signed=self.signed, entry=entry)
         unit = whole.change(relation)[norm - 1]
@@ -84,14 +84,17 @@ class Part:
 
 @dataclass(frozen=True)
 class LengthLabels:
-    """Up to which edge what a person adds is long; none, -1, for nothing."""
+    """For each user the index of the first edge that the contribution does not exceed.
+
+    The label is -1 (none) for a user without records.
+    """
 
     part: Part
     norm: int
     edges: tuple[float, ...]
 
     def __call__(self, people: UserData) -> Integers:
-        """Return one label a user."""
+        """Return one label per user."""
         cells = cells_of(people)
         values = self.part.values(cells)[None]
         lengths = lengths_of(values, cells.owners, cells.n_users, norm=self.norm)
@@ -102,22 +105,22 @@ class LengthLabels:
 
 @dataclass(frozen=True)
 class HeldOften:
-    """Label 0 for everybody who is in a group."""
+    """Label 0 for every user who is in a group."""
 
     def __call__(self, people: UserData) -> Integers:
-        """Return one label a user."""
+        """Return one label per user."""
         return np.where(people.record_counts() > 0, 0, -1)
 
 
 @dataclass(frozen=True)
 class OwnMeans:
-    """The place on a ladder of each person's own mean; NaN without a record."""
+    """Position of each person's own mean among public candidates; NaN without a record."""
 
     part: Part
     points: tuple[float, ...]
 
     def __call__(self, people: UserData) -> Floats:
-        """Return one number a user."""
+        """Return one number per user."""
         cells = cells_of(people)
         counts = cells.totals(1)
         # The sum in whole steps is exact, so no other person's records reach a last bit.
@@ -133,13 +136,13 @@ class OwnMeans:
 
 @dataclass(frozen=True)
 class Held:
-    """What each cell holds of some parts, each in a unit of its own."""
+    """The value of each cell for some parts, each in its own unit."""
 
     parts: tuple[Part, ...]
     units: tuple[float, ...]
 
     def __call__(self, people: UserData) -> tuple[Integers, Integers, list[Floats]]:
-        """Return whose each cell is, its group, and what it holds."""
+        """Return the owner of each cell, its group, and its values."""
         cells = cells_of(people)
         pairs = zip(self.parts, self.units, strict=True)
         return cells.owners, cells.groups, [part.values(cells) / unit for part, unit in pairs]

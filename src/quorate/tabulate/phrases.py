@@ -1,4 +1,4 @@
-"""Which texts, words or phrases many people use, without a list of them."""
+"""Texts, words or phrases that many people use, found without a list of candidates."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _COVERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PhrasesError(StatedError):
-    """How many people have to use a phrase for it to be found; public before the fit.
+    """How many people have to use a phrase for it to be found; known before the fit.
 
     Attributes
     ----------
     people : tuple of pairs
-        How many different phrases each of these people uses (of any one length), and how many such
-        people are enough.
+        Pairs of a number of different phrases per person (of any one length), and the number of
+        such people that suffices.
     confidence : float
 
     Examples
@@ -73,12 +73,15 @@ class PhrasesError(StatedError):
 
     @property
     def bound(self) -> float:
-        """How many people suffice if each of them uses as many phrases as count."""
+        """How many people suffice if each of them uses ``most`` different phrases."""
         return float(self.people[-1][1])
 
     @property
     def worst(self) -> float:
-        """Infinite: somebody who uses more phrases than count may not count for this one."""
+        """Infinite, because a person votes for at most ``most`` phrases.
+
+        A person with more may not vote for this one.
+        """
         return math.inf
 
     def __str__(self) -> str:
@@ -91,11 +94,11 @@ class PhrasesError(StatedError):
 
 
 class PopularPhrases(UserStatistic):
-    r"""The texts, words or phrases that many people use, hiding all that any one person says.
+    r"""The texts, words or phrases that many people use, hiding everything one person says.
 
-    Nobody lists them beforehand: a phrase appears only if enough people use it. A person may use
-    many; how often they do so makes no difference. Longer phrases are looked for among those that
-    begin and end with shorter ones that were found.
+    No list of candidates is needed: a phrase is released only if enough people use it. It counts
+    how many people use a phrase, not how often each of them does. Candidates for longer phrases are
+    those that begin and end with shorter phrases found before.
 
     Privacy
     -------
@@ -106,14 +109,15 @@ class PopularPhrases(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``phrases_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : For each length a :class:`~quorate.mechanisms.choices.set_union.SetUnion` with its share
-        of the budget, over phrases that follow from the person's texts and from what was released
-        before (``docs/proofs/set_union.md``).
+    proof : Each length has a :class:`~quorate.mechanisms.choices.set_union.SetUnion` with its share
+        of the budget, over phrases that are a function of the person's texts and of earlier
+        releases (``docs/proofs/set_union.md``).
 
     Utility
     -------
-    With probability 95 % a phrase is found if as many people use it as ``error_`` says. In three
-    rounds people divide their weight among their phrases that are neither found nor hopeless yet.
+    With probability 95 % a phrase is found if the number of its users reaches the number in
+    ``error_``. In each of three rounds people divide their weight among those of their phrases that
+    are not found yet and still have a chance.
 
     Complexity
     ----------
@@ -123,31 +127,31 @@ class PopularPhrases(UserStatistic):
     ----------
     epsilon : float
     delta : float, default=1e-6
-        Positive. Half of it pays for phrases that a single person uses.
+        Positive. Half of it pays for the chance that a phrase of a single person is released.
     column : str, optional
-        The column of texts, if the table has others besides that of the ids.
+        The column of texts; needed if the table has other columns besides that of the ids.
     of : {"texts", "words", "characters"}, default="texts"
-        What a phrase is made of: a whole text (or whole number), words between white space, or
-        characters. Texts are taken as they are: write them in small letters and without punctuation
-        beforehand if that should make no difference.
+        The unit of a phrase: a whole text (or whole number), words between white space, or
+        characters. Texts are compared exactly. Convert them to lower case and remove punctuation
+        beforehand if these should make no difference.
     lengths : int or sequence of int, default=1
-        How many words or characters a phrase has: a number n for all of 1, ..., n, or several
-        numbers that increase, such as ``(2, 4, 8)``. They share the budget evenly.
+        How many words or characters a phrase has: a number n for all of 1, ..., n, or an increasing
+        sequence such as ``(2, 4, 8)``. The lengths share the budget evenly.
     start : bool, default=False
-        Only look for phrases with which a text begins: popular prefixes.
+        Whether to find only phrases at the beginning of a text: popular prefixes.
     most : int, default=300
-        How many different phrases of a person count in a round.
+        How many different phrases of one person count in a round.
     where : dict, optional
-        What a record must hold, by column; see :mod:`quorate.data.by_group.conditions`.
+        Condition on records, by column; see :mod:`quorate.data.by_group.conditions`.
     relation : Relation, default=Relation.ADD_REMOVE
-        As in other tools for tables: one person may join or leave.
+        Add or remove one user, as in other libraries for tables.
     ledger, data_name, random_state
         As in every estimator.
 
     Attributes
     ----------
     phrases_ : tuple
-        By length, then in their order.
+        Sorted by length, then alphabetically.
     error_ : PhrasesError
     algorithm_ : Route
     guarantee_ : Guarantee
@@ -235,7 +239,7 @@ class PopularPhrases(UserStatistic):
         return self
 
     def _checked(self) -> tuple[int, ...]:
-        """Refuse what parameters show to be wrong, before the charge."""
+        """Refuse invalid parameters, before the charge."""
         _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         if self.delta == 0:
@@ -256,7 +260,7 @@ class PopularPhrases(UserStatistic):
         return lengths
 
     def _column_of(self, X: Any, users: Any) -> str:
-        """Return the column of texts: the one that is named, or the only one."""
+        """Return the named column of texts, or the only column."""
         if self.column is not None:
             if not isinstance(self.column, str):
                 raise ParameterError(f"Expected column to be a name, got {described(self.column)}.")
@@ -296,7 +300,9 @@ class PopularPhrases(UserStatistic):
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Whole numbers in a column of a crowd, where they fulfil the conditions; all else is none.
+    """Whole numbers in a column of a crowd.
+
+    Other values are dropped, and so are records that do not fulfil the conditions.
 
     >>> people = UserData.from_arrays([[3.0], [2.5]], users=["ann", "bob"])
     >>> [found.tolist() for found in _Numbers(0)(people)]
@@ -323,7 +329,7 @@ class _Numbers:
 
 
 def as_lengths(lengths: Any, of: str) -> tuple[int, ...]:
-    """Return the lengths of phrases, from the shortest on; refuse what is none.
+    """Return the lengths of phrases in increasing order; refuse invalid ones.
 
     >>> as_lengths(3, "words"), as_lengths((2, 4), "characters")
     ((1, 2, 3), (2, 4))
@@ -348,7 +354,7 @@ def as_lengths(lengths: Any, of: str) -> tuple[int, ...]:
 def plan_unions(
     account: Account, lengths: Sequence[int], *, most: int, failure: Fraction
 ) -> tuple[SetUnion, ...]:
-    """Return what is released for each length, each with its share of an account.
+    """Return the mechanism of each length, with its share of an account.
 
     >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=5e-7)
     >>> [union] = plan_unions(account, [1], most=10, failure=Fraction(1, 2 * 10**6))
@@ -366,15 +372,15 @@ def plan_unions(
 
 
 def needed(unions: Sequence[SetUnion], size: int, *, beta: float) -> int:
-    """Return how many people are enough for a phrase of the last length, and all that it takes.
+    """Return how many people a phrase of the last length needs, including its parts.
 
-    It takes two phrases of the length before, four of the one before that, and so on.
+    Such a phrase needs two phrases of the length before, four of the one before that, and so on.
     """
     return unions[-1].people_needed(beta / (2 ** len(unions) - 1), size)
 
 
 def expected_error(unions: Sequence[SetUnion]) -> PhrasesError:
-    """Return what is known before the fit."""
+    """Return the error that is known before the fit."""
     most = unions[-1].most
     sizes = [*(size for size in (1, 10, 100, 1000) if size < most), most]
     enough = ((size, needed(unions, size, beta=1 - CONFIDENCE)) for size in sizes)

@@ -1,4 +1,4 @@
-"""Popular keys: the groups of a table where nobody lists them."""
+"""Popular keys: the groups of a table, found privately if they are not listed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["popular_keys"]
 
 @dataclass(frozen=True)
 class _Keys:
-    """The same people with the numbers of their records' keys alone."""
+    """The same people with the codes of their records' keys alone."""
 
     columns: tuple[int, ...]
 
@@ -37,7 +37,7 @@ class _Keys:
 
 @dataclass(frozen=True)
 class _Ballots:
-    """The key of each person's only record, as text; None without one."""
+    """The key of each person's only record, as text; None without a record."""
 
     labels: tuple[LabelNumbers | PrivateLabels, ...]
 
@@ -59,21 +59,21 @@ def popular_keys(
     account: Account,
     random_state: RandomState,
 ) -> tuple[tuple[Row, ...], int]:
-    """Release the keys that many people hold, in the order of keys.
+    """Release the keys that many people have, in sorted order.
 
-    Every person votes for the key of one record, drawn by a public seed, the person's own id and
-    the keys that this person holds (or the first one of an ``order=``); what is released is a
-    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts. Beside
-    the keys comes how many votes a key needs to be found for certain, which is public.
+    Every person votes for the key of one record. It is drawn with a public seed, the person's own
+    id and this person's keys, or it is the first one with an ``order=``. The votes go to a
+    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`, whose counts are not
+    released. Also return how many votes a key needs to be found almost surely, which is public.
 
     Parameters
     ----------
     people : People
         With records.
     columns : tuple of int
-        Where the numbers of the key stand.
+        The columns of the key.
     labels : sequence of LabelNumbers or PrivateLabels
-        What the numbers of each column mean.
+        The labels that the codes of each column stand for.
     epsilon, delta : float
     account : Account
     random_state : int, generator or None

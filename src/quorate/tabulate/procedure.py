@@ -1,18 +1,17 @@
-r"""One procedure behind every count, sum and mean, of all records or by group.
+r"""The common procedure of all counts, sums and means, overall or by group.
 
-1. Under add/remove the number of people is released, for a fiftieth of epsilon.
-2. A *look*, a noisy tally, says in how many groups people are; it decides between Laplace and
-   Gaussian noise.
-3. Sums are counted from a rough median of people's own means, so that they pay for how much people
-   differ and not for how large their values are.
-4. One look a part tallies how long people's contributions are. The cap follows from it, and so
-   does what the cap cuts (:mod:`quorate.tabulate.tails`): nothing is asked twice.
-5. What is left is noise: all parts of all groups at once, one vector a part, its length capped.
-   With Laplace noise the parts share noise of the longest of them
-   (:class:`~quorate.mechanisms.blocks.BlockSum`).
+1. Under add/remove the number of users is released, for a fiftieth of epsilon.
+2. A noisy tally shows in how many groups people are. It decides between Laplace and Gaussian noise.
+3. Sums are taken relative to a rough private median of people's means, so the noise depends on how
+  much people differ and not on how large their values are.
+4. For each part one noisy tally shows how long people's contributions are. The cap and the clipping
+  bias are derived from it (:mod:`quorate.tabulate.tails`), so no second query is needed.
+5. The rest of the budget is for noise: all parts of all groups are released at once, as one vector
+   per part, clipped to its cap. Parts with Laplace noise share the noise of the part with the
+   longest contributions (:class:`~quorate.mechanisms.blocks.BlockSum`).
 
-Where a cap or the number of groups is stated, no budget is spent on finding it.
-:mod:`quorate.tabulate.budget` says what each of the steps costs.
+If a cap or the number of groups is stated, no budget is spent on finding it.
+:mod:`quorate.tabulate.budget` has the cost of each step.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def number_of_users(people: People, account: Account) -> float:
 
 
 def short(epsilon: Fraction | float) -> float:
-    """Return at most an epsilon, with so few digits that several of them add up without rounding.
+    """Return a number at most epsilon, with so few digits that sums of several are exact.
 
     >>> short(0.1), short(0.75)
     (0.09999999997671694, 0.75)
@@ -90,21 +89,21 @@ class Procedure:
     Parameters
     ----------
     people : People
-        With cells for records.
+        People whose records are in cells.
     account : Account
-        Everything that is left of it is spent by :meth:`run`.
+        The budget; :meth:`run` spends all that is left.
     groups : int
     columns : sequence of ValueColumn
-        That are added up.
+        The columns that are summed.
     records, count_people : bool
-        Whether these are counted.
+        Whether records, and users, are counted.
     caps : dict, optional
-        Stated caps: of ``"rows"``, or of the place of a column.
+        Stated caps: of ``"rows"``, or of a column by its index.
     held : float, optional
-        In how many groups people count, where it is stated.
+        In how many groups a user counts fully, if this is stated.
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
     several : bool, default=False
-        Whether something else than counts depends on the number of groups: medians do.
+        Whether another statistic than counts depends on the number of groups, as medians do.
     """
 
     def __init__(
@@ -160,15 +159,15 @@ class Procedure:
 
     @property
     def covers(self) -> str:
-        """What stated errors are about."""
+        """What stated errors cover."""
         if not all(tail.known for tail in self.tails.values()):
             return COVERS_UNSEEN
         return COVERS if self.terms.looks else COVERS_STATED
 
     def run(self, people: People | None = None) -> dict[Name, Released]:
-        """Spend all that is left; return what was released, by the name of the part.
+        """Spend the rest of the budget; return the released parts by name.
 
-        ``people`` are the same ones with sums, if they had only counts so far.
+        ``people`` are the same users with sums, if they had only counts before.
         """
         self.crowd = self.crowd if people is None else people
         parts: dict[Name, Part] = {"rows": Part("rows")} if self.records else {}
@@ -179,11 +178,11 @@ class Procedure:
         return self._bounded(parts, caps, *self._noisy(parts, caps))
 
     def _outlook(self) -> Outlook:
-        """Return what is paid and added, by public and released numbers."""
+        """Return the expected costs and noise, from public and released numbers."""
         return self.terms.outlook(self.held, users=self.n_users, algorithm=self.algorithm)
 
     def _pressure(self, seen: Outlook) -> float:
-        """Return the noise of all groups together, over a cap."""
+        """Return the noise of all groups together, divided by a cap."""
         return self.groups * seen.noise / (evenness(self.held) if seen.norm == 2 else 1.0)
 
     def _look(
@@ -196,7 +195,7 @@ class Procedure:
         closed: bool = False,  # noqa: FBT001, FBT002 - as Tail has it
         unseen: int = 0,
     ) -> Tail:
-        """Tally how long people's contributions are."""
+        """Release a tally of the lengths of people's contributions."""
         size, relation = len(edges), self.account.relation
         mechanism = NoisyTally(size=size, epsilon=short(seen.look), relation=relation)
         work = LengthLabels(part, norm, tuple(edges.tolist()))
@@ -211,7 +210,7 @@ class Procedure:
         )
 
     def _column(self, place: int) -> Part:
-        """Return the sum of a column, about its usual value if records are counted too."""
+        """Return the sum of a column, relative to its typical value if records are counted too."""
         part = Part("sums", self.columns[place], place)
         if not self.records:
             return part
@@ -239,8 +238,8 @@ class Procedure:
     def _edges(self, part: Part, rows: float | None) -> tuple[Floats, int, bool, int]:
         """Return where lengths are told apart, how finely, and what :class:`Tail` has to know.
 
-        Without anybody seen, sums of records whose number is capped are cut by no more than that,
-        and other sums to one record at the end of its range.
+        If nobody is seen, the bound assumes for sums of capped records that each is at the end of
+        its range, and for other sums that a person has one such record.
         """
         column, steps = part.column, self.seen.steps
         if column is None:
@@ -257,7 +256,7 @@ class Procedure:
     def _noisy(
         self, parts: dict[Name, Part], caps: dict[Name, float]
     ) -> tuple[dict[Name, Floats], dict[Name, float], float]:
-        """Release all parts at once; return them, their deviations, and the tail of the noise."""
+        """Release all parts at once; return them, their standard deviations, and the noise tail."""
         relation, purse = self.account.relation, self.purse
         made = [part.bound(caps[n], self.groups, self.norm, relation) for n, part in parts.items()]
         units = [unit for _, unit in made]
@@ -288,7 +287,7 @@ class Procedure:
         deviations: dict[Name, float],
         tail: float,
     ) -> dict[Name, Released]:
-        """Return what was released, with what caps cut in the errors and bounds."""
+        """Return what was released, with clipping included in the errors and bounds."""
         first = next(iter(parts))
         # A group that drowns in noise may hold as much as the noise.
         size = np.maximum(np.abs(values[first]), deviations[first])
@@ -326,10 +325,11 @@ class Procedure:
 
 
 def _share_at_most(share: Floats, persons: float) -> Floats:
-    """Return what part of something a group may have, if so many people hold it.
+    """Return an upper bound on the share of one group, if so many people contribute to it.
 
-    Twice the odds of everybody's records, as those who hold much may like some groups; and in one
-    case of forty two deviations more than expected of independent people, as they may be few.
+    The bound is twice the odds, because people with large contributions may prefer some groups. It
+    also allows two standard deviations (one case in forty) for chance among independent people,
+    because they may be few.
     """
     liked = 2 * share / (1 + share)
     deviation = np.sqrt(share * (1 - share) / max(1.0, persons))

@@ -1,15 +1,16 @@
-r"""Quantiles of all groups at once: a binary search for each, all comparisons in one noisy vector.
+r"""Quantiles of all groups by parallel binary searches with noisy vectors of comparisons.
 
-Each person has a median of their own in each group they are in. A look compares it with the
-threshold of the group: for the quantile at q a person votes q if it lies above, q - 1 if below, and
-the middle of both if it is equal. The sum over people is positive as long as fewer than a share q
-of them lie below, and nobody has to know how many people a group has. At the median votes are plus
-and minus one half; at others the longer vote is up to twice as long, and so is the noise. A
-person's votes over the groups are one vector, pulled in to a length as everywhere in a table, so
-being in many groups costs no more.
+Each person has a median of their own in each group they are in. A comparison asks each person about
+the threshold of the group. For the quantile at q a person votes q if the median lies above the
+threshold, q - 1 if below, and the middle of both if it is equal. The sum over people is positive as
+long as fewer than a share q of them lie below the threshold. The number of people in a group need
+not be known. At the median the votes are plus and minus one half. At other quantiles the longer
+vote is up to twice as long, and so is the noise. A person's votes over the groups are one vector,
+clipped to a length like the others of a table. So being in many groups costs no more.
 
-Every look is at a threshold that was released, and its noisy sum stays: where it is far from zero,
-the quantile is surely on one side. So the search gives an interval as well as a point.
+Every threshold is released, and so is the noisy sum at it. If a sum is far from zero, the quantile
+is almost surely on one side of its threshold. So the search gives a confidence interval as well as
+a point.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ LOOKS = 12
 
 @dataclass(frozen=True)
 class _Votes:
-    """Everybody's votes at the thresholds of all groups, pulled in to a length of presence."""
+    """Everybody's votes at the thresholds of all groups, clipped to a length."""
 
     place: int
     thresholds: tuple[float, ...]
@@ -82,19 +83,19 @@ def group_quantiles(
     Parameters
     ----------
     people : People
-        With cells for records.
+        People whose records are in cells.
     column : ValueColumn
-        Whose range is searched.
+        The column whose range is searched.
     place : int
-        Where the own medians stand in a cell.
+        The index of the own medians in a cell.
     fraction : float, default=0.5
-        Which quantile, between 0 and 1.
+        The quantile, between 0 and 1.
     groups : int
     length : float
-        Of a person's presence over the groups, public or released.
+        Clipping length of a person's vector of presence over the groups; public or released.
     norm : {1, 2}
     account : Account
-        All that is left of it is spent.
+        The budget; all that is left is spent.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def group_quantiles(
 def _reach(
     values: Floats, looked: Floats, noisy: Floats, margin: float, column: ValueColumn
 ) -> Floats:
-    """Return how far the quantile can be if no look erred by more than ``margin``."""
+    """Return how far the quantile can be if no noisy sum is off by more than ``margin``."""
     lower = np.where(noisy > margin, looked, column.lower).max(axis=0)
     upper = np.where(noisy < -margin, looked, column.upper).min(axis=0)
     reach = np.maximum(values - lower, upper - values)

@@ -1,4 +1,4 @@
-"""Means over records: those who hold more count for more, up to a bound."""
+"""Means over records, in which people with more records have more weight, up to a cap."""
 
 from __future__ import annotations
 
@@ -37,15 +37,14 @@ class RecordMean(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``mean_``, ``count_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A table of one group (:mod:`quorate.tabulate.procedure`): the number of a person's
-        records and the sums of their values about released centres are bounded by the core, each
-        by a length of its own, and released by a :class:`~quorate.mechanisms.blocks.BlockSum`,
-        after tallies of one number a user each, all from one account. The ratio is computed
-        afterwards.
+    proof : A table of one group (:mod:`quorate.tabulate.procedure`). The core clips the number of a
+        person's records and the sums of their values relative to released centres, each to its own
+        length. They are released by a :class:`~quorate.mechanisms.blocks.BlockSum`, after tallies
+        of one number per user, all from one account. The ratio is computed afterwards.
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 % for each column by itself; see
+    ``error_.bound`` holds with probability 95 % for each column separately; see
     :func:`~quorate.tabulate.released.means`.
 
     Complexity
@@ -56,16 +55,16 @@ class RecordMean(UserStatistic):
     ----------
     epsilon : float
     bounds : dict, pair or float
-        Public ranges of the values; loose is fine.
+        Public ranges of the values; they may be loose.
     cap : float or "auto", default="auto"
         How many records of a person count.
     where : dict, optional
-        Which records the mean is about; see :mod:`quorate.data.by_group.conditions`.
+        Condition on records; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
     relation : Relation, default=Relation.ADD_REMOVE
-        As in other tools for tables: one person may join or leave.
+        Add or remove one user, as in other libraries for tables.
     ledger, data_name, random_state
         As in every estimator.
 
@@ -73,9 +72,9 @@ class RecordMean(UserStatistic):
     ----------
     mean_ : array of shape (d,)
     count_ : float
-        Released number of records, up to the cap of each person.
+        Released number of records, with at most the cap from each person.
     error_ : StatisticError
-        With arrays of shape (d,), of the means.
+        The errors of the means, with arrays of shape (d,).
     algorithm_ : Route
     guarantee_ : Guarantee
 

@@ -1,4 +1,4 @@
-"""From what was released to a table with a standard error and a bound for every cell."""
+"""Released numbers become a table with a standard error and a bound for every cell."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ COVERS_UNSEEN = (
 
 
 def tail_factor(kind: str, *, beta: float, parts: int = 1, groups: int = 1) -> float:
-    """Return how many standard deviations noise exceeds with probability ``beta``, on either side.
+    """Return the two-sided ``1 - beta`` quantile of the noise, in standard deviations.
 
     >>> [round(tail_factor(kind, beta=0.05), 3) for kind in ("gaussian", "laplace", "blocks")]
     [1.96, 2.118, 2.118]
@@ -68,7 +68,7 @@ def tail_factor(kind: str, *, beta: float, parts: int = 1, groups: int = 1) -> f
 
 @dataclass(frozen=True, kw_only=True)
 class Estimates:
-    """One column of a table: values, standard errors, and what errors do not exceed.
+    """One column of a table: values, standard errors and bounds.
 
     >>> one = Estimates(values=np.array([7.0]), errors=np.array([1.0]), bounds=np.array([2.0]))
     >>> one.values.size
@@ -82,12 +82,12 @@ class Estimates:
 
 @dataclass(frozen=True, kw_only=True)
 class Released(Estimates):
-    """One part of all cells: records, people, or the sum of a column about a centre.
+    """One part of all cells: records, users, or the sum of a column relative to a centre.
 
     Attributes
     ----------
     cap : float
-        The length to which contributions were scaled down.
+        The length to which contributions were clipped.
     centre : float
     column : ValueColumn or None
     """
@@ -99,23 +99,23 @@ class Released(Estimates):
 
 @dataclass(frozen=True, kw_only=True)
 class TableError(StatedError):
-    """What the errors of a table are about; computed from public and released numbers.
+    """The errors of a table; computed from public and released numbers.
 
     Attributes
     ----------
     standard_error : dict
         Root mean square over the groups of the standard errors of each statistic.
     confidence : float
-        With this probability each cell, by itself, is within its bound.
+        Probability with which each cell, taken separately, is within its bound.
     caps : dict
-        What a person counts at most, by part of a cell: ``records``, ``groups``, and the columns
-        that are added up, about their centres.
+        The largest contribution of one person, by part of a cell: ``records``, ``groups``, and the
+        summed columns, relative to their centres.
     smallest_key : int or None
-        With popular keys, how many people a key must have to be found for certain; with half of
-        them it is found as often as not.
+        With popular keys, how many people a key needs to be found almost surely. A key with half as
+        many is found in half of all runs.
     behind : int or None
-        With ``largest=``, how many people (or records) a group has at most fewer than the one that
-        truly has its place; of all these groups together.
+        With ``largest=``, a bound on how many people (or records) a group has fewer than the group
+        that truly has its rank; for all these groups together.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class TableError(StatedError):
 
     @property
     def worst(self) -> float:
-        """Infinite: nothing that was released says how much more some people hold."""
+        """Infinite, because no released number limits how much more a person may contribute."""
         return math.inf
 
     def __str__(self) -> str:
@@ -159,7 +159,9 @@ class TableError(StatedError):
 
 
 def totals(sums: Released, records: Released | None) -> Estimates:
-    """Return the sum of a column in each group: about its centre, plus the centre a record.
+    """Return the sum of a column in each group.
+
+    It is the sum relative to the centre, plus the centre times the number of records.
 
     >>> sums, records = (
     ...     Released(

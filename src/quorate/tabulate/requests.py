@@ -1,4 +1,4 @@
-"""What a table should hold: names, statistics and the columns they are about."""
+"""What a table should contain: names, statistics and the columns they are computed from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WITHOUT_COLUMN = ("count", "users")
 
 @dataclass(frozen=True)
 class Request:
-    """One column of a table: its name, the statistic, and the column of records it is about.
+    """One column of a table: its name, the statistic, and the column of the data.
 
     ``fraction`` says which quantile; 0.5 is the median.
 
@@ -37,7 +37,7 @@ class Request:
 
 @dataclass(frozen=True)
 class TableRequest:
-    """All columns that a table should have.
+    """All requested columns of a table.
 
     >>> table = as_request({"visits": "count", "spent": ("price", "sum"), "price": "mean"})
     >>> table.added_up, table.medians, table.counted
@@ -52,17 +52,17 @@ class TableRequest:
 
     @property
     def added_up(self) -> tuple[str, ...]:
-        """Columns whose values are added up."""
+        """Columns whose values are summed."""
         return self._columns("sum", "mean")
 
     @property
     def medians(self) -> tuple[str, ...]:
-        """Columns of which everybody's own median is needed: for medians and quantiles."""
+        """Columns for which each person's own median is computed: for medians and quantiles."""
         return self._columns("median", "quantile")
 
     @property
     def quantiles(self) -> tuple[tuple[str, float], ...]:
-        """Columns and fractions of the quantiles that are asked for, each once.
+        """Columns and fractions of the requested quantiles, each once.
 
         >>> as_request({"wait": "median", "late": ("wait", "quantile", 0.9)}).quantiles
         (('wait', 0.5), ('wait', 0.9))
@@ -72,17 +72,17 @@ class TableRequest:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Columns of numbers that are read."""
+        """The numeric columns that are read."""
         return tuple(dict.fromkeys([*self.added_up, *self.medians]))
 
     @property
     def counted(self) -> bool:
-        """Whether records are counted: for their number, or as a divisor."""
+        """Whether records are counted: as a statistic, or as a divisor."""
         return any(request.statistic in ("count", "mean") for request in self.requests)
 
     @property
     def people(self) -> bool:
-        """Whether people are counted."""
+        """Whether users are counted."""
         return any(request.statistic == "users" for request in self.requests)
 
     def ranges(self, bounds: Any) -> dict[str, tuple[float, float]]:
@@ -105,7 +105,7 @@ class TableRequest:
 
 
 def as_request(statistics: Any) -> TableRequest:
-    """Return what ``statistics=`` asks for.
+    """Return the request that ``statistics=`` describes.
 
     >>> as_request({"people": "users"}).people
     True

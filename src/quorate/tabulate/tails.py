@@ -1,18 +1,18 @@
-r"""From a noisy tally of lengths to a cap, and to what it cuts; only released numbers are used.
+r"""Caps and their clipping bias from a noisy tally of lengths; only released numbers are used.
 
-The length of a person's contribution is tallied between public edges, one or two a doubling.
-People are *seen* from an edge on if some counts from there add up to what noise does in one case of
-twenty for all edges together. The *top* is found from below: up from an edge where people are seen,
-the odds may be the shorter the closer the next one is, and must be the longer the farther, for a
-cap that noise lengthens costs as much as it is too long. Beyond the top as many are expected as the
-next doubling counts, one size of the noise at least; they become fewer as a Pareto law whose index
-is read off the counts below, from one to three doublings down, and which never falls more slowly
-than 1/x.
+The lengths of people's contributions are counted between public edges, one or two per factor of
+two. People are *detected* from an edge on if some sums of counts above it exceed what noise reaches
+in one case of twenty, for all edges together. The *top* is found by going upwards. From an edge
+with detected people the next edge may need less evidence the closer it is, and must have more the
+farther it is, because a cap that is too long because of noise costs in proportion to its excess.
+The expected number of people in the next factor of two beyond the top is its noisy count, but at
+least one noise scale. Further up it falls as a Pareto law. The index of this law is estimated from
+the counts in one to three factors of two below, and the law never falls more slowly than 1/x.
 
-A cap is the edge where noise and what is cut balance. A bound on what it cuts takes counts beyond
-the top as high, and those below as low, as they are in one case of twenty, and counts those in who
-are seen farther up, too few for a longer cap. People too few to show
-how their tail falls have the slowest law and a wide bound; where nobody is seen there is none.
+The cap is the edge at which noise and clipping bias balance. The bound on the clipping bias uses
+one-in-twenty quantiles: high ones for counts beyond the top, low ones for counts below. It includes
+people detected farther up who are too few for a longer cap. If people are too few to estimate their
+tail, the slowest law is assumed and the bound is wide. If nobody is detected there is no bound.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SEEN = 3
 
 
 def ladder(low: float, high: float, steps: int) -> Floats:
-    """Return edges from ``low`` on, ``steps`` a doubling, the last one at least ``high``.
+    """Return edges from ``low`` upwards, ``steps`` per factor of two, to at least ``high``.
 
     >>> ladder(1.0, 5.0, 1).tolist(), ladder(1.0, 2.0, 2).round(2).tolist()
     ([1.0, 2.0, 4.0, 8.0], [1.0, 1.41, 2.0])
@@ -52,7 +52,7 @@ def ladder(low: float, high: float, steps: int) -> Floats:
 
 
 def whole_ladder(high: float, steps: int) -> Floats:
-    """Return whole numbers up to ``high``, about so many a doubling.
+    """Return whole numbers up to ``high``, about so many per factor of two.
 
     >>> whole_ladder(20.0, 2).tolist(), whole_ladder(5.0, 1).tolist()
     ([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 20.0], [1.0, 2.0, 4.0, 5.0])
@@ -62,22 +62,22 @@ def whole_ladder(high: float, steps: int) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tail:
-    """What a noisy tally of lengths says about people who are longer than a cap.
+    """What a noisy tally of lengths shows about people above a cap.
 
     Parameters
     ----------
     edges : array of shape (m,)
         Increasing.
     counts : array of shape (m,)
-        Noisy: how many people are no longer than an edge, and longer than the one before.
+        Noisy numbers of people whose length is at most an edge and above the edge before.
     size : float
         Scale of the Laplace noise.
     steps : int, default=1
-        About how many edges there are a doubling.
+        Approximate number of edges per factor of two.
     closed : bool, default=False
-        Whether nobody is longer than the last edge.
+        Whether nobody is above the last edge.
     unseen : int, default=0
-        The place of the top where nobody is seen.
+        The index of the top if nobody is detected.
 
     Examples
     --------
@@ -95,23 +95,23 @@ class Tail:
 
     @property
     def known(self) -> bool:
-        """Whether anybody is seen, or no length is above the last edge."""
+        """Whether anybody is detected, or no length can be above the last edge."""
         return self._top >= 0 or self.closed
 
     @property
     def shown(self) -> bool:
-        """Whether so many people are seen that they show how their tail falls."""
+        """Whether enough people are detected to estimate how their tail falls."""
         noise = _RARE * self.size * math.sqrt(len(self.counts))
         return float(self.counts.sum()) >= KNOWN * self.size - noise
 
     @property
     def _spans(self) -> int:
-        """How many sums of counts are looked at from an edge on: of 1, 2, 4, to two doublings."""
+        """How many sums of counts are tested at an edge: of 1, 2, 4, up to two factors of two."""
         return 1 + self.steps.bit_length()
 
     @cached_property
     def _odds(self) -> list[float]:
-        """For each edge, how likely noise is to look as much like people from there on."""
+        """For each edge, the probability that noise alone gives such large counts above it."""
         found = []
         for place in range(len(self.edges)):
             sums = [self.counts[place : place + 2**j] for j in range(self._spans)]
@@ -124,7 +124,7 @@ class Tail:
 
     @cached_property
     def _top(self) -> int:
-        """The place of the highest edge from which on people are seen; -1 if there is none."""
+        """The index of the highest edge from which people are detected; -1 if there is none."""
         found = -1
         for place, (edge, odds) in enumerate(zip(self.edges, self._odds, strict=True)):
             rare = self._unlikely
@@ -136,37 +136,39 @@ class Tail:
 
     @property
     def top(self) -> int:
-        """The place of the highest edge below which people are seen, or are taken to be."""
+        """The index of the highest edge below which people are detected or assumed."""
         return self._top if self._top >= 0 else self.unseen
 
     @cached_property
     def _farthest(self) -> int:
-        """The top, or where people are seen far beyond it who are too few for a cap that long.
+        """The top, or a higher edge at which people are detected who are too few for such a cap.
 
-        A bound that long is of no use, so that noise may cause it in one case of four hundred only.
+        A bound that long is useless, so noise may cause it in only one case of four hundred.
         """
         rare = self._unlikely + math.log(1 - CONFIDENCE)
         seen = [place for place, odds in enumerate(self._odds) if odds < rare]
         return max([self.top, *seen])
 
     def cap(self, noise: float) -> float:
-        """Return the edge where noise, ``noise`` a cap, and what is cut are least together.
+        """Return the edge that minimises noise plus clipping bias.
 
-        Both are about the sum over all groups. An edge in the doubling beyond the top may be it,
-        and none beyond that: nothing was seen there.
+        The noise is ``noise`` per unit of the cap.
+
+        Both are for the sum over all groups. It may be an edge in the first factor of two beyond
+        the top, but none farther up, because nothing was detected there.
         """
         places = self.edges[: self.top + self.steps + 1]
         loss = [math.hypot(noise * edge, self.cut(float(edge))) for edge in places]
         return float(places[int(np.argmin(loss))])
 
     def cut(self, cap: float) -> float:
-        """Return about how much a cap, one of the edges, cuts of all people."""
+        """Return the expected clipping bias of a cap (one of the edges), summed over all people."""
         beyond = self._beyond(self.top, 1)
         found = self._below(cap, self.top, beyond)
         return found + self._pareto(cap, self.top, beyond, self._index(self.top, beyond, 0.0))
 
     def worst(self, cap: float) -> tuple[float, float]:
-        """Return how much a cap cuts of all people at most, and of how many it does."""
+        """Return upper bounds on the clipping bias of a cap and on the number of clipped people."""
         end, margin = self._farthest, _RARE * self.size
         beyond = self._beyond(end, 2)
         below = self._below(cap, end, min(beyond, self.size), at_most=True)
@@ -179,18 +181,18 @@ class Tail:
         return below + self._pareto(cap, end, beyond, index), beyond
 
     def _next(self, top: int, doublings: int) -> Floats:
-        """Return the counts of so many doublings beyond a top."""
+        """Return the counts in so many factors of two beyond a top."""
         end = float(self.edges[top]) * 2.0 ** (doublings + 0.5 / self.steps)
         return self.counts[top + 1 : int(np.searchsorted(self.edges, end))]
 
     def _beyond(self, top: int, doublings: int) -> float:
-        """Return how many people are seen in so many doublings beyond a top."""
+        """Return the estimated number of people in so many factors of two beyond a top."""
         if self.closed and top == len(self.edges) - 1:
             return 0.0
         return max(self.size, float(self._next(top, doublings).sum()))
 
     def _index(self, end: int, beyond: float, margin: float) -> float:
-        """Return how steeply the tail falls: the Pareto index of the steepest of some slopes."""
+        """Return the Pareto index of the tail: the steepest of several slopes."""
         index, top = 1.0, float(self.edges[end])
         for back in range(1, _SEEN + 1):
             place = max(-1, end - back * self.steps)
@@ -216,7 +218,8 @@ class Tail:
     def _below(self, cap: float, top: int, beyond: float, *, at_most: bool = False) -> float:
         """Return the integral of people above a length, from the cap to the top.
 
-        People lie evenly between two edges; at most, all of them at the upper one.
+        People are assumed to lie evenly between two edges; for an upper bound, all at the upper
+        one.
         """
         found, above = 0.0, beyond
         for place in range(top, 0, -1):
@@ -230,11 +233,11 @@ class Tail:
 
 
 def noise_odds(count: int, total: float) -> float:
-    r"""Return the logarithm of the odds that so many standard Laplace variables add up to this.
+    r"""Return the log probability that a sum of standard Laplace variables exceeds this.
 
-    They are the difference of two gamma variables of the same shape n, which exceeds t > 0 with
-    probability :math:`e^{-t} \sum_{i<n} a_i t^i / i!`, where :math:`a_i` is the chance of less than
-    n - i heads before the n-th tail of a fair coin.
+    Such a sum is the difference of two gamma variables of the same shape n. It exceeds t > 0 with
+    probability :math:`e^{-t} \sum_{i<n} a_i t^i / i!`, where :math:`a_i` is the probability of
+    fewer than n - i heads before the n-th tail of a fair coin.
 
     >>> round(noise_odds(1, 3.0), 2), round(noise_odds(4, 10.0), 2), noise_odds(2, -1.0)
     (-3.69, -6.83, 0.0)

@@ -33,20 +33,20 @@ _COVERS_ALL = "Privacy noise: nobody is cut; not the sampling of the people them
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticError(StatedError):
-    """How far a released number may be from the truth about these people.
+    """How far a released number may be from the true number for these people.
 
     Attributes
     ----------
     standard_error : float or array
-        Of noise, and of what a cap is likely to cut.
+        Of the noise and the likely clipping bias together.
     bound : float or array
-        Not exceeded with probability ``confidence``, each by itself.
+        Holds with probability ``confidence``, for each number separately.
     confidence : float
     cap : float, array or None
-        What a person's contribution was bounded to.
+        The cap to which a person's contribution was clipped.
     worst : float
-        The largest bound where nobody is cut; infinite where people may hold more than their cap,
-        because nothing that was released says how much.
+        The largest bound if nobody is clipped. Infinite if people may exceed the cap, because no
+        released number limits by how much.
     covers : str
 
     Examples
@@ -95,13 +95,13 @@ class UserCount(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``count_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : People: each counts 0 or 1, a :class:`~quorate.mechanisms.noisy_count.NoisyCount`.
+    proof : Users: each counts 0 or 1, in a :class:`~quorate.mechanisms.noisy_count.NoisyCount`.
         Records: a table of one group (:mod:`quorate.tabulate.procedure`).
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 %: about :math:`3/\varepsilon` people, or
-    :math:`3/\varepsilon` times the cap in records and what the cap may cut.
+    ``error_.bound`` holds with probability 95 %. It is about :math:`3/\varepsilon` for users. For
+    records it is :math:`3/\varepsilon` times the cap plus the possible clipping bias.
 
     Complexity
     ----------
@@ -112,14 +112,15 @@ class UserCount(UserStatistic):
     epsilon : float
     of : {"users", "records"}, default="users"
     where : dict, optional
-        What a record must hold, by column; people count who hold one such record. See
+        Condition on records, by column; a user is counted if one record fulfils it. See
         :mod:`quorate.data.by_group.conditions`.
     cap : float or "auto", default="auto"
-        How many records of a person count; of people always one. A stated cap is taken as a fact.
+        How many records of one person count; not used for users. A stated cap is used as it is; no
+        bound includes what it clips.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
     relation : Relation, default=Relation.ADD_REMOVE
-        As in other tools for tables: one person may join or leave.
+        Add or remove one user, as in other libraries for tables.
     ledger, data_name, random_state
         As in every estimator.
 
@@ -178,7 +179,7 @@ class UserCount(UserStatistic):
         Parameters
         ----------
         X : array, frame or crowd
-            With names of columns if there is a condition.
+            It needs named columns if there is a condition.
         y : ignored
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column that says so.
@@ -233,6 +234,6 @@ class UserCount(UserStatistic):
 
 
 def route_of(procedure: Procedure, *, found: bool) -> Route:
-    """Return which noise a number has, and where its cap is from."""
+    """Return the kind of noise of a number, and the source of its cap."""
     how = "found privately" if found else "stated"
     return Route(name="gaussian" if procedure.gaussian else "laplace", reason=f"the cap was {how}.")

@@ -1,4 +1,4 @@
-"""Sums over everything people hold, each person's total bounded."""
+"""Sums over all records, with each person's total clipped."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class UserSum(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``sum_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A table of one group (:mod:`quorate.tabulate.procedure`): the totals of a person are a
-        function of that person's records, bounded by the core, and released by a
-        :class:`~quorate.mechanisms.blocks.BlockSum`; caps that are not stated follow from a
-        :class:`~quorate.mechanisms.noisy_tally.NoisyTally` of one length a user, all drawn from one
-        account.
+    proof : A table of one group (:mod:`quorate.tabulate.procedure`). The totals of a person are a
+        function of that person's records, clipped by the core, and released by a
+        :class:`~quorate.mechanisms.blocks.BlockSum`. Caps that are not stated are derived from a
+        :class:`~quorate.mechanisms.noisy_tally.NoisyTally` of one length per user. Everything is
+        drawn from one account.
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 % for each column by itself. It includes what the cap
-    cuts, and is infinite where too few people answered to see that.
+    ``error_.bound`` holds with probability 95 % for each column separately. It includes the
+    clipping bias, and is infinite if there are too few people to estimate it.
 
     Complexity
     ----------
@@ -59,14 +59,15 @@ class UserSum(UserStatistic):
     bounds : dict, pair or float
         Public ranges of the values of a record.
     cap : float, dict or "auto", default="auto"
-        Largest total of one person, in the units of the column; taken as a fact if it is stated.
+        Largest total of one person, in the units of the column. A stated cap is used as it is; no
+        bound includes what it clips.
     where : dict, optional
-        Which records are added up; see :mod:`quorate.data.by_group.conditions`.
+        Condition on records; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
     relation : Relation, default=Relation.ADD_REMOVE
-        As in other tools for tables: one person may join or leave.
+        Add or remove one user, as in other libraries for tables.
     ledger, data_name, random_state
         As in every estimator.
 
@@ -74,7 +75,7 @@ class UserSum(UserStatistic):
     ----------
     sum_ : array of shape (d,)
     error_ : StatisticError
-        With arrays of shape (d,).
+        Its arrays have the shape (d,).
     algorithm_ : Route
     guarantee_ : Guarantee
 
@@ -127,8 +128,8 @@ class UserSum(UserStatistic):
         Parameters
         ----------
         X : array, frame or crowd
-            Every column but that of the ids and those of conditions is added up; with a dictionary
-            of bounds, those it names.
+            All columns except the ids and those of conditions are summed; with a dictionary of
+            bounds, only the columns that it names.
         y : ignored
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column that says so.
@@ -169,7 +170,7 @@ class UserSum(UserStatistic):
 def asked_columns(
     estimator: Any, X: Any, users: Any, statistic: str
 ) -> tuple[TableRequest, Reading]:
-    """Return what an estimator of whole columns reads of ``X``; refuse from names and types.
+    """Return the columns of ``X`` that are read; refuse wrong names and types.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"who": [1], "price": [2.0], "weight": [3.0]})

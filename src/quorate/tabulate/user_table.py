@@ -1,4 +1,4 @@
-"""Group-bys that protect whole people: counts, people, sums, means and quantiles of every group."""
+"""Private group-bys: counts, users, sums, means and quantiles of every group."""
 
 from __future__ import annotations
 
@@ -44,11 +44,10 @@ _MOST_RECORDS = 2.0**20
 class UserTable(UserStatistic):
     r"""A table of statistics by group, hiding any one person's whole record.
 
-    A user may be in many groups, often in some and rarely in others. The contribution of a user to
-    all cells of one statistic (records, users, sums of a column) is one vector. Its norm is clipped
-    to a *cap*, and the noisy sum of these vectors is released. Caps and the typical size of the
-    values are found privately; every stated error includes what the caps cut. See
-    :mod:`quorate.tabulate.procedure`.
+    A user may be in many groups. The contribution of a user to all cells of one statistic (records,
+    users, sums of a column) is one vector. Its norm is clipped to a *cap*, and the noisy sum of
+    these vectors is released. Caps and the typical size of the values are found privately; every
+    stated error includes the clipping bias. See :mod:`quorate.tabulate.procedure`.
 
     Privacy
     -------
@@ -59,81 +58,83 @@ class UserTable(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``table_``, ``keys_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A user's cells are a function of that user's records, of public and of released numbers.
-        :meth:`~quorate.core.people.People.cell_totals` bounds each part of them (records,
-        people, sums) by one length across all groups, in whole steps; all parts together are one
+    proof : A user's cells are a function of that user's records and of public and released numbers.
+        :meth:`~quorate.core.people.People.cell_totals` clips each part of them (records, users,
+        sums) to one length across all groups, in whole steps. All parts together are one
         :class:`~quorate.mechanisms.sums.GaussianSum` or
-        :class:`~quorate.mechanisms.blocks.BlockSum`. Released before are a number of people, a
-        rough median of one number per user
-        (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`) and tallies of one length a
-        user (:class:`~quorate.mechanisms.noisy_tally.NoisyTally`), from which caps follow.
+        :class:`~quorate.mechanisms.blocks.BlockSum`. The following are released before: a number of
+        users, a rough median of one number per user
+        (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`), and tallies of one length
+        per user (:class:`~quorate.mechanisms.noisy_tally.NoisyTally`), from which caps are derived.
         Quantiles are noisy sums of votes at released thresholds
         (:mod:`quorate.tabulate.quantiles`). Popular keys: one vote per user
-        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). The largest groups:
-        choices by scores that one user moves by at most 1, or ``cap``
-        (:mod:`quorate.tabulate.largest_groups`). All are drawn from one account, which reads off
-        the seals how far one user moves them; ratios, errors and bounds are computed afterwards.
+        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). The largest groups are
+        chosen by scores that one user moves by at most 1, or ``cap``
+        (:mod:`quorate.tabulate.largest_groups`). Everything is drawn from one account, which knows
+        the sensitivity of each sealed number; ratios, errors and bounds are post-processing.
 
     Utility
     -------
     Every cell comes with a standard error and with a bound that holds with probability 95 %. The
-    bound includes noise, what caps cut as far as tallies show it, and a tail beyond them. It is
-    infinite where too few people answered to see what caps cut: state ``cap=`` then.
+    bound includes noise, clipping bias as far as the tallies show it, and an assumed tail beyond
+    that. It is infinite if there are too few people to estimate the clipping bias; state ``cap=``
+    then.
 
     Complexity
     ----------
-    Time :math:`O(N)` for N records, one pass; then a few passes over the cells that people hold.
+    Time :math:`O(N)` for N records in one pass, then a few passes over the non-empty cells of the
+    users.
 
     Parameters
     ----------
     epsilon : float
     by : str or list of str, optional
-        Columns of the key; None makes one row of all records.
+        Columns of the key; with None the table has one row for all records.
     keys : list, dict or "popular"
         Public labels of the groups: a list, or for several columns a dictionary of lists, of which
-        all combinations are rows. ``"popular"`` finds the keys that many people hold, for a fifth
-        of ``epsilon`` and half of ``delta``, which must be positive; the last row, whose key is
-        null, is about all other keys together.
+        all combinations become rows. ``"popular"`` finds the keys that many people have, for a
+        fifth of ``epsilon`` and half of ``delta``, which must be positive. The last row, whose key
+        is null, holds all other keys together.
     statistics : dict
-        From names of the table's columns to ``"count"`` (of records), ``"users"`` (who hold one),
-        ``"sum"``, ``"mean"`` (over records) or ``"median"`` (over people, of their own medians in a
-        group). The name is the column that is added up; give a pair such as ``("price", "mean")``
-        for another name. ``("price", "quantile", 0.9)`` is the number that nine in ten people's own
-        medians in a group are at most.
+        Maps names of the table's columns to ``"count"`` (of records), ``"users"`` (with at least
+        one record), ``"sum"``, ``"mean"`` (over records) or ``"median"`` (over people, of each
+        person's own median in the group). The name is also the column of the data; for another name
+        give a pair such as ``("price", "mean")``. ``("price", "quantile", 0.9)`` is the 90 %
+        quantile over people, of each person's own median in the group.
     bounds : dict, pair or float
-        Public ranges of the values, by column; values outside count as the nearest end.
+        Public ranges of the values, by column; values outside are clipped.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
-        Which noise; ``"auto"`` takes Gaussian noise where ``delta`` allows it and people are in
+        The kind of noise. ``"auto"`` uses Gaussian noise if ``delta`` allows it and people are in
         more than a few groups.
     cap : float or "auto", default="auto"
-        How long a person's records may be: the root of the sum of squares (with Laplace noise
-        the sum) of their numbers of records in the groups. A stated cap is taken as a fact: what it
-        cuts is in no bound.
+        Cap on the length of a person's vector of record counts over the groups: the root of the sum
+        of squares (with Laplace noise the sum). A stated cap is used as it is; no bound includes
+        what it clips.
     groups : float or "auto", default="auto"
-        In how many groups a person counts fully where people are counted, and in quantiles; taken
-        as a fact, too.
+        In how many groups a person counts fully, for numbers of users and for quantiles. A stated
+        number is used as it is.
     others : bool, default=False
-        Whether a last row, whose key is null, is about all records whose key is not listed or
-        missing.
+        Whether to add a last row, with a null key, for all records whose key is missing or not
+        listed.
     levels : bool, default=False
         Whether the columns of ``by`` are levels of a hierarchy, from the top down, such as country,
-        region and city; ``keys`` lists the rows of the lowest level. The table has a row for each
-        node, in whose key lower levels are null, and counts and sums of a node are those of the
-        nodes below it together (:mod:`quorate.tabulate.hierarchies`). Needs a frame, and ``users``
+        region and city. ``keys`` lists the rows of the lowest level. The table has a row for each
+        node; in its key the lower levels are null. Counts and sums of a node are the sums of the
+        nodes below it (:mod:`quorate.tabulate.hierarchies`). It needs a data frame, and ``users``
         as the name of a column.
     largest : int, optional
-        The table has a row for each of so many of the groups that many people are in, the largest
-        first, and a last one, whose key is null, for all others; for a fifth of ``epsilon``.
+        Number of groups to release: those with the most people, the largest first, and a last row,
+        with a null key, for all others. The choice costs a fifth of ``epsilon``.
     largest_by : {"users", "count"}, default="users"
-        Whether the largest groups have the most people, or the most records: of one person at most
-        ``cap`` in a group, which must be stated then.
+        Whether the largest groups are those with the most people or with the most records. For
+        records ``cap`` must be stated; a person counts with at most ``cap`` records in each group.
     where : dict, optional
-        Which records the table is about; see :mod:`quorate.data.by_group.conditions`.
+        Condition on records; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
-        A record without one of the values is dropped, or this number stands in for it.
+        ``"drop"`` drops a record with a missing value; a number replaces the missing value.
     relation : Relation, default=Relation.ADD_REMOVE
-        As in other tools for tables: one person may join or leave.
+        Add or remove one user, as in other libraries for tables.
     ledger, data_name, random_state
         As in every estimator; ``random_state`` seeds the public choice of records that vote for
         keys.
@@ -141,10 +142,11 @@ class UserTable(UserStatistic):
     Attributes
     ----------
     table_ : pyarrow.Table
-        One row a group; for each statistic three columns: ``name``, ``name_error`` (standard error)
-        and ``name_bound``. ``table_.to_pandas()`` and ``polars.from_arrow(table_)`` are frames.
+        One row per group; for each statistic three columns: ``name``, ``name_error`` (standard
+        error) and ``name_bound``. ``table_.to_pandas()`` and ``polars.from_arrow(table_)`` return
+        data frames.
     keys_ : tuple
-        The groups, as they stand in the table.
+        The groups, in the order of the table.
     error_ : TableError
     algorithm_ : Route
     guarantee_ : Guarantee
@@ -247,13 +249,14 @@ class UserTable(UserStatistic):
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column that says so.
         order : array of shape (records,) or str, optional
-            For ``keys="popular"``: numbers, dates or times, or the name of their column. Everybody
-            votes for the key of their first record, and not of any. A crowd has its own.
+            For ``keys="popular"``: numbers, dates or times, or the name of their column. Then every
+            person votes for the key of the first record, instead of a random one. A crowd has its
+            own order.
         people : frame with named columns, optional
-            One row a person, under the same column of ids: attributes that ``by``, ``where`` and
-            ``statistics`` may name as if each record had them. They are missing for people who are
-            not listed, or are listed more than once. This table is of the same people: it is
-            protected too.
+            A table of attributes of people, one row per person, with the same id column. ``by``,
+            ``where`` and ``statistics`` may name its columns as if each record had them. They are
+            missing for people who are not listed, or are listed more than once. It is protected
+            like ``X``.
         """
         request, reading, ranges = self._checked()
         if self.levels and not (isinstance(users, str) and is_frame(X)):
@@ -306,7 +309,7 @@ class UserTable(UserStatistic):
         return self
 
     def _checked(self) -> tuple[TableRequest, Reading, Ranges]:
-        """Refuse what parameters show to be wrong, before the charge."""
+        """Refuse invalid parameters, before the charge."""
         self._check_common()
         request = as_request(self.statistics)
         names = [name for r in request.requests for name in _columns_of(r.name)]
@@ -393,7 +396,7 @@ class UserTable(UserStatistic):
     def _chosen(
         self, records: Records, account: Account, epsilon: Fraction, size: int, *, others: bool
     ) -> tuple[Records, int | None]:
-        """Keep the largest groups and one of all others, which may be there already."""
+        """Keep the largest groups, and one row for all others, which may exist already."""
         candidates = len(records.keys) - others
         if candidates <= size:
             return records, None  # hardly any popular keys were found
@@ -457,7 +460,7 @@ class UserTable(UserStatistic):
 
 
 def table_route(norm: int, how: str) -> Route:
-    """Return which noise a table has, and why.
+    """Return the kind of noise of a table, and the reason.
 
     >>> table_route(2, "stated").name
     'gaussian'
