@@ -1,8 +1,8 @@
-"""Budgets across runs: append-only, charged before data are read, tight, per period.
+"""Budgets across runs: append-only, charged before data are read, with tight composition.
 
-``ledger`` the file that people open · ``entries`` what is written into it · ``append_only`` how ·
-``spending`` how charges add up · ``planned_spending`` lists of releases that are fixed in advance ·
-``calendars`` budgets that come back.
+``ledger`` the class that people use · ``entries`` its entries · ``append_only`` its file ·
+``spending`` composition of charges · ``planned_spending`` budgets that are lists of planned
+releases · ``calendars`` budgets per day, week, month, quarter or year.
 """
 
 from quorate.ledger.ledger import Ledger

@@ -1,20 +1,20 @@
 """An append-only file of entries, in which the ledger stores its records.
 
-This module knows nothing about privacy. It promises that an entry which was acknowledged is on
-disk and stays there, under several processes, threads, forks and ``kill -9``, and that a file which
-is not one of ours, or no longer whole, is refused and not touched.
+This module knows nothing about privacy. An acknowledged entry is on disk and stays there, even with
+several processes, threads, forks and ``kill -9``. A file that is not a ledger, or that is damaged,
+is refused and not changed.
 
 Why it is built this way:
 
-* *SQLite with a rollback journal, not a write-ahead log.* Between two entries the one file is the
-  whole truth, so a copy of it misses nothing. ``synchronous = EXTRA`` also flushes the folder after
-  the journal is removed: a power cut cannot roll an acknowledged entry back.
-* *A file appears complete*: it is written under another name, flushed, then linked to its name. So
-  an empty or half-written file is damaged, never new.
-* *The header is read as plain bytes* before SQLite sees the file, because SQLite would replay a
-  journal that lies beside a stranger's database. POSIX drops a process's locks on a file when any
-  of its descriptors is closed, hence one call at a time within a process. For the same reason a
-  program must not open the file by other means while it writes.
+* *SQLite with a rollback journal, not a write-ahead log.* Between two entries one file holds
+  everything, so a copy of it misses nothing. ``synchronous = EXTRA`` also flushes the folder after
+  the journal is removed, so a power cut cannot roll an acknowledged entry back.
+* *A file appears complete*: it is written under a temporary name, flushed, then linked to its final
+  name. So an empty or half-written file must be damaged; it cannot be a new one.
+* *The header is read as plain bytes* before SQLite opens the file, because SQLite would replay a
+  journal that lies beside a foreign database. POSIX drops a process's locks on a file when any of
+  its descriptors is closed, hence a process makes one call at a time. For the same reason a program
+  must not open the file by other means while it writes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Entry(NamedTuple):
-    """One line of the file; ``digest`` covers all other fields and the digest before.
+    """One entry of the file; ``digest`` covers all other fields and the digest before.
 
     >>> Entry(1, "charge", "2026-01-01T00:00:00+00:00", "me", "visits", "mean", "1/2", "0", "{}",
     ...       digest="").epsilon
@@ -99,11 +99,11 @@ class Transaction:
 
     @property
     def last_digest(self) -> str:
-        """Digest of the last entry; it stands for the whole history before it."""
+        """Digest of the last entry; it covers the whole history."""
         return self.entries[-1].digest if self.entries else ""
 
     def append(self, **fields: str) -> Entry:
-        """Add an entry with the given fields; it counts once the transaction has ended."""
+        """Add an entry with the given fields; it takes effect when the transaction ends."""
         if self.connection is None:
             raise LedgerError("Expected a transaction with write=True, got one that only reads.")
         time = datetime.now(UTC).isoformat(timespec="microseconds")

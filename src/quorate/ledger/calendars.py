@@ -1,4 +1,4 @@
-"""Budgets per period: which stretch of a public calendar a charge is about.
+"""Budgets per period of a public calendar.
 
 A budget for each ``person x month`` protects what one person did in one month. Which month a record
 belongs to is a public rule (its date), so every month is a data set of its own, with the same

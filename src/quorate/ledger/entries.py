@@ -1,4 +1,4 @@
-"""What stands in a ledger: budgets, charges, settlements and progress, as they were written."""
+"""The entries of a ledger: budgets, charges, settlements and progress."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Budget:
 class PlannedRelease:
     """A planned release, which may happen ``count`` times, in a budget that is a list of releases.
 
-    ``events`` is a JSON list; an empty one stands for any release with at most the declared cost.
+    ``events`` is a JSON list; an empty list stands for any release with at most the declared cost.
 
     >>> PlannedRelease(name="a count", count=52, epsilon=0.05, delta=0.0, events="[]").count
     52
@@ -100,7 +100,7 @@ class BudgetChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """An entry that spends; ``guarantee.events`` holds the events as they were written down.
+    """An entry that spends; ``guarantee.events`` holds the events as they were recorded.
 
     >>> Charge(id=2, when="2026-01-01T00:00:00.000000+00:00", who="analyst", data_name="visits",
     ...        purpose="mean age", guarantee=Guarantee(epsilon=0.5)).guarantee.epsilon
@@ -117,7 +117,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Settlement:
-    """An entry that lowers an earlier charge to what was used.
+    """An entry that lowers an earlier charge to what was really used.
 
     >>> Settlement(id=3, when="2026-01-01T00:00:00.000000+00:00", who="analyst",
     ...            data_name="visits", charge=2, events=()).charge
@@ -190,7 +190,7 @@ def plain_amount(amount: Fraction | float | str) -> str:
 
 
 def times(count: int) -> str:
-    """Say how often, in words.
+    """Return a number of times in words.
 
     >>> times(1), times(9)
     ('1 time', '9 times')
@@ -217,7 +217,7 @@ def entry_for_people(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decimal_reading(value: float) -> Fraction:
-    """Return the exact amount that a number stands for, as ``Ledger`` explains.
+    """Return the exact amount that a number stands for; see ``Ledger``.
 
     >>> decimal_reading(0.1)
     Fraction(1, 10)
@@ -239,7 +239,7 @@ def _float_below(amount: Fraction) -> float:
 
 @dataclass(frozen=True)
 class _RecordedEvent(Event):
-    """An event as it was written down; it prices nothing and writes itself back."""
+    """An event as it was recorded; it cannot be priced, and is written back unchanged."""
 
     text: str
 
@@ -249,7 +249,7 @@ class _RecordedEvent(Event):
 
 
 def read_event_text(document: dict[str, Any]) -> tuple[Event, ...]:
-    """Return the events of a document, kept as they were written.
+    """Return the events of a JSON document, as they were recorded.
 
     >>> read_event_text({"events": [{"event": "nothing"}]})[0].to_dict()
     {'event': 'nothing'}
@@ -258,7 +258,7 @@ def read_event_text(document: dict[str, Any]) -> tuple[Event, ...]:
 
 
 def read_event(document: Mapping[str, Any]) -> Event:
-    """Return the event that wrote ``document``.
+    """Return the event that was recorded as ``document``.
 
     >>> read_event(Subsampled(Repeated(Gaussian(2.0), 3), rate=0.5).to_dict())
     Subsampled(event=Repeated(event=Gaussian(noise_multiplier=2.0), count=3), rate=0.5)
@@ -288,7 +288,7 @@ def read_event(document: Mapping[str, Any]) -> Event:
 
 
 def read_entry(entry: Entry) -> BudgetChange | Charge | ProgressEntry | Settlement:
-    """Return what an entry says.
+    """Return a row of the file as an entry object.
 
     >>> text = '{"epsilon": 1.0, "delta": 0.0, "relation": "replace", "unit": "user"}'
     >>> read_entry(Entry(1, "budget", "", "me", "visits", "", "1", "0", text, "")).unit

@@ -1,8 +1,8 @@
-"""The ledger: who spent how much of which data set's privacy budget, and what is left.
+"""The ledger: how much of each data set's privacy budget was spent, by whom, and what is left.
 
-A charge is on disk before :meth:`Ledger.charge` returns, so before any data are touched: a crash
-may cost budget, it never gives a release away for free. The file format and its guarantees are in
-:mod:`quorate.ledger.append_only`; this module defines what the numbers mean.
+A charge is on disk before :meth:`Ledger.charge` returns, and so before any data are touched. A
+crash may cost budget, but never gives a release away for free. The file format and its guarantees
+are in :mod:`quorate.ledger.append_only`; this module defines what the numbers mean.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Ledger:
     """Open the ledger at ``path``, or create it if there is none.
 
     A budget belongs to the *name* of a data set, which the caller chooses; nothing computed from
-    the data is stored. Costs add up by basic composition, the sum of the epsilons and the sum of
-    the deltas, or, if the budget says so, by a filter of Gaussian differential privacy, under which
-    many small releases cost far less (:mod:`quorate.ledger.spending`), or as a list of releases
-    that is priced as a whole (:mod:`quorate.ledger.planned_spending`).
+    the data is stored. Costs add up by basic composition, that is by the sum of the epsilons and
+    the sum of the deltas. A budget can also be set up with a filter of Gaussian differential
+    privacy, under which many small releases cost far less (:mod:`quorate.ledger.spending`), or as a
+    list of releases that is priced as a whole (:mod:`quorate.ledger.planned_spending`).
 
     Sums are exact. A float counts as the shortest decimal that prints it, so ten charges of 0.1
-    fill a budget of 1.0 and a history adds up by hand; integers and fractions count as themselves.
+    fill a budget of 1.0 and a history can be added up by hand. Integers and fractions are exact.
     This is safe if the floats are read as binary numbers too. The two readings of a (normal) float
     differ by a relative ``2**-53`` at most. Hence the binary sum of all admitted charges is at most
     ``(1 + 2**-53)`` times their decimal sum, which is at most the decimal budget, which is at most
-    ``(1 + 2**-53)`` times the binary budget: the excess stays below the resolution of the float in
+    ``(1 + 2**-53)`` times the binary budget. The excess stays below the resolution of the float in
     which the budget was given, however many charges there are.
 
     Every entry carries a SHA-256 over itself and the digest before it. The chain is checked at each
@@ -65,9 +65,9 @@ class Ledger:
     write the file can still cut off its end or forge a new chain. To detect that too, store the
     digest that :meth:`verify` returns somewhere else.
 
-    Safe for several threads and processes at once, after a fork and under ``kill -9``. Pickles as
-    its path; unpickling neither creates nor opens a file. Not for file systems without working
-    locks (some network shares).
+    It is safe for several threads and processes at once, after a fork and under ``kill -9``.
+    It is pickled as its path; unpickling neither creates nor opens a file. It must not be used on
+    file systems without working locks (some network shares).
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class Ledger:
     timeout : float, default=30.0
         Seconds to wait for other writers before refusing.
     must_exist : bool, default=False
-        Refuse to create a file, for programs that only read.
+        Whether to refuse to create a file; for programs that only read.
 
     Raises
     ------
     LedgerFileError
-        If the file is damaged, is not a ledger or comes from a newer version. It is not touched.
+        The file is damaged, is not a ledger or comes from a newer version. It is not changed.
 
     Examples
     --------
@@ -140,9 +140,9 @@ class Ledger:
     ) -> BudgetChange:
         """Set the budget of the data set ``name``, or change it; every change stays on record.
 
-        What is spent stays spent. Lowering the budget below that is allowed and means that nothing
-        is left. Relation, unit, composition and period cannot be changed later, because costs of
-        two kinds cannot be added. Repeating the present budget records nothing.
+        A change does not affect what was already spent. If the budget is lowered below that amount,
+        nothing is left. Relation, unit, composition and period cannot be changed later, because
+        costs of different kinds cannot be added. Repeating the present budget records nothing.
 
         Parameters
         ----------
@@ -153,8 +153,8 @@ class Ledger:
         composition : {"basic", "gaussian", "pld"} or None, default=None
             ``"basic"`` adds epsilons and deltas; ``"gaussian"`` also adds the squares of Gaussian
             differential privacy and admits a release if either sum admits it; ``"pld"`` prices a
-            list of releases as a whole, by privacy loss distributions. ``None`` is the composition
-            that the budget has, at first ``"basic"``.
+            list of releases as a whole, by privacy loss distributions. ``None`` keeps the
+            composition of the budget; a new budget gets ``"basic"``.
         period : {"day", "week", "month", "quarter", "year"} or None, default=None
             Each period gets this budget; charges then name the period, as in ``"visits@2026-11"``,
             and the unit says so: ``"patient x month"``.
@@ -162,14 +162,13 @@ class Ledger:
             For ``"pld"``: the planned releases and how often each may happen; it cannot be changed
             later. Charges take them in any order; see :mod:`quorate.ledger.planned_spending`.
         replaces : int or None, default=None
-            The ``id`` of the budget that this one replaces, 0 if there must be none yet. It is
-            compared with the ledger while nobody else can write. ``None`` replaces whatever there
-            is.
+            The ``id`` of the budget that this one replaces; 0 if there must be none yet. It is
+            checked under the same lock as the change. ``None`` replaces any budget.
 
         Raises
         ------
         LedgerError
-            The present budget is another one than ``replaces``, or of another kind.
+            The present budget is not ``replaces``, or is of another kind.
         """
         _check_text(name=name, unit=unit)
         _validate.non_negative(epsilon=epsilon)
@@ -251,8 +250,8 @@ class Ledger:
         """Record what was drawn under ``charge``; under Gaussian composition this reduces its cost.
 
         Call it when a release is finished: nothing may be drawn under the charge afterwards. A
-        budget that adds up by basic composition, or is a list of releases, is not affected, and
-        nothing is written.
+        budget with basic composition, or with a list of releases, is not affected, and nothing is
+        written.
         """
         document = {"charge": charge.id, "events": [event.to_dict() for event in events]}
         amount = Amount(Fraction(0), Fraction(0))
@@ -277,9 +276,9 @@ class Ledger:
         """Record the progress of a release that continues under ``charge``, or refuse.
 
         ``state`` is any public text, such as a random word that the program stores with its data as
-        well. It is written if the last state was ``after`` (empty for the first); after a crash it
-        may be there already, which is fine. Otherwise the program is continuing from outdated data,
-        such as a restored copy, and is refused. It costs nothing.
+        well. It is written if the last state was ``after`` (empty for the first). After a crash it
+        may be written already, which is not an error. Otherwise the program is continuing from
+        outdated data, such as a restored copy, and is refused. It costs nothing.
         """
         _check_text(state=state)
         document = {"charge": charge.id, "state": state}
@@ -437,7 +436,7 @@ class Ledger:
 
 
 def _exported(entries: list[Entry]) -> dict[str, Any]:
-    """Return entries as plain data, with a summary that follows from them."""
+    """Return entries as plain data, with a summary computed from them."""
     return {
         "format": "quorate-ledger",
         "version": 1,
@@ -466,7 +465,7 @@ def _summary(entries: list[Entry], name: str) -> dict[str, Any]:
 
 
 def _refuse_another_summary(stated: Any, computed: Any, *path: str) -> None:
-    """Refuse what an export states beside its entries if they do not say it, field by field."""
+    """Refuse an export whose summary differs in any field from its entries."""
     if isinstance(stated, Mapping) and isinstance(computed, dict):
         for field in {**computed, **stated}:
             if field not in stated or field not in computed:
@@ -506,7 +505,7 @@ def _check_kind_of_budget(
 def _check_replaced(
     budgets: Mapping[str, tuple[BudgetChange, Amount]], name: str, replaces: int
 ) -> None:
-    """Refuse to replace another budget than the caller has seen."""
+    """Refuse to replace a budget other than the one that the caller has seen."""
     if name not in budgets:
         if replaces:
             raise LedgerError(f"Expected a budget of {name!r} to replace, got none.")
@@ -532,7 +531,7 @@ def _budgets(entries: list[Entry]) -> dict[str, tuple[BudgetChange, Amount]]:
 
 
 def _progress(entries: list[Entry], charge: Charge) -> str:
-    """Return the last state that was written down under a charge; refuse one of another ledger."""
+    """Return the last recorded state under a charge; refuse a charge of another ledger."""
     own = (charge.id, "charge", charge.data_name)
     if not any((entry.id, entry.kind, entry.data_name) == own for entry in entries):
         raise LedgerError(
@@ -543,14 +542,14 @@ def _progress(entries: list[Entry], charge: Charge) -> str:
 
 
 def _charged_names(entries: list[Entry]) -> list[str]:
-    """Return every name with a budget of its own: data sets, or their periods so far."""
+    """Return every name with its own budget: data sets, or their periods so far."""
     budgets = _budgets(entries)
     names = dict.fromkeys(entry.data_name for entry in entries)
     return [n for n in names if n not in budgets or budgets[n][0].period is None]
 
 
 def _let_through(spending: Spending | PlannedSpending, guarantee: Guarantee) -> dict[str, str]:
-    """Refuse what does not fit; return what an entry says beside its guarantee."""
+    """Refuse a charge that does not fit; return the fields of its entry besides the guarantee."""
     check_same_kind(spending.change, guarantee.relation, guarantee.unit)
     if isinstance(spending, PlannedSpending):
         return {"planned": spending.take(guarantee)}

@@ -1,10 +1,10 @@
 r"""Budgets that are a list of releases, fixed in advance and priced as a whole.
 
-A filter (:mod:`quorate.ledger.spending`) pays for the freedom to choose the noise of the next
-release after the last answer. If the releases and their numbers are known in advance, the cost is
-lower: all of them together are one chain, priced exactly or by privacy loss distributions
-(:func:`~quorate.core.account.compose.price`), secret samples included. What is asked, and in which
-order releases of the list are taken, may still depend on every earlier answer;
+A filter (:mod:`quorate.ledger.spending`) allows the noise of the next release to depend on earlier
+answers, and this freedom costs budget. If the releases and their numbers are known in advance, the
+cost is lower: all of them together are one chain, priced exactly or by privacy loss distributions
+(:func:`~quorate.core.account.compose.price`), secret samples included. The queries, and the order
+in which releases of the list are taken, may still depend on all earlier answers;
 ``docs/proofs/account.md`` (*Ledgers*) has the proof.
 """
 
@@ -105,11 +105,11 @@ def check_plan(plan: tuple[PlannedRelease, ...], limit: Amount, relation: Relati
 
 
 def covers_release(planned: PlannedRelease, guarantee: Guarantee) -> bool:
-    """Whether a release with this guarantee may take the place of the planned one.
+    """Return whether a release with this guarantee may take the place of the planned one.
 
-    One without stated events covers any release with at most the same declared cost. One with
-    events covers events that match one by one and cost no more; Gaussian noise on all users may be
-    divided differently, up to the same sum of squares.
+    A planned release without stated events covers any release with at most the same declared cost.
+    One with events covers events that match one by one and cost no more. Gaussian noise on all
+    users may be divided differently, up to the same sum of squares.
 
     >>> noise = json.dumps([Gaussian(4.0).to_dict()])
     >>> planned = PlannedRelease(name="a mean", count=9, epsilon=2.0, delta=1e-6, events=noise)
@@ -153,7 +153,7 @@ def _square(events: Counter[Event]) -> Fraction:
 
 
 def _event(planned: PlannedRelease) -> Event:
-    """Return what one planned release is priced as."""
+    """Return the event by which one planned release is priced."""
     documents = json.loads(planned.events)
     if documents:
         return compose_events(read_event(document) for document in documents)
@@ -171,7 +171,7 @@ def _price(used: tuple[tuple[PlannedRelease, int], ...], delta: float, relation:
 
 
 def _is_within(cost: float, limit: Amount) -> bool:
-    """Whether a price, which may be infinite, is at most the epsilon of a budget."""
+    """Return whether a price, which may be infinite, is at most the epsilon of a budget."""
     return math.isfinite(cost) and exact(cost) <= limit.epsilon
 
 
@@ -194,7 +194,10 @@ class PlannedSpending:
 
     @classmethod
     def of(cls, change: BudgetChange, limit: Amount, entries: Sequence[Entry]) -> PlannedSpending:
-        """Return what ``entries``, all of one budget, have taken; each took the cheapest."""
+        """Return which planned releases ``entries`` have taken.
+
+        All entries belong to one budget, and each took the cheapest release.
+        """
         spending = cls(change, limit, Counter())
         for entry in entries:
             if entry.kind == "charge":
@@ -257,7 +260,7 @@ class PlannedSpending:
         return [each for each, _ in self._left() if covers_release(each, guarantee)]
 
     def _left(self) -> list[tuple[PlannedRelease, int]]:
-        """Return what is left of the plan: nothing if the budget was lowered below its price."""
+        """Return what is left of the plan; nothing if the budget was lowered below its price."""
         whole = tuple((each, each.count) for each in self.change.plan)
         cost = _price(whole, float_down(self.limit.delta), self.change.relation)
         if not _is_within(cost, self.limit):

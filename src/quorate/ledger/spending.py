@@ -1,20 +1,20 @@
-r"""How charges add up: by basic composition, or by a filter of Gaussian differential privacy.
+r"""Composition of charges: basic, or by a filter of Gaussian differential privacy.
 
 *Basic*: the epsilons and the deltas of all charges are added.
 
-*Gaussian*: every charge has two readings, and the next one is let through if either total fits.
+*Gaussian*: every charge is recorded in two ways, and the next one is admitted if either total fits.
 
 * :math:`(\varepsilon_i, \delta_i)` as it was declared: the epsilons may add up to
   :math:`\varepsilon`, the deltas to :math:`\delta/4`;
 * a square :math:`\mu_i^2` with a failure probability, from the events that were drawn: the squares
-  may add up to :math:`\mu^2`, the failures to :math:`\delta/4`, where :math:`\mu`-GDP is
-  :math:`(\varepsilon, \delta/2)`-DP.
+  may add up to :math:`\mu^2`, the failure probabilities to :math:`\delta/4`, where :math:`\mu`-GDP
+  is :math:`(\varepsilon, \delta/2)`-DP.
 
-Who asks next, for what and with how much noise may depend on all earlier answers: both totals are
-filters, and ``docs/proofs/account.md`` (*Ledgers*) proves that the history is
-:math:`(\varepsilon, \delta)`-DP. A numerical composition (of privacy loss distributions) of
-releases that were chosen one after the other has no such proof: it prices the inside of one
-release, and budgets that are a list of releases (:mod:`quorate.ledger.planned_spending`).
+The next query and its noise may depend on all earlier answers: both totals are filters, and
+``docs/proofs/account.md`` (*Ledgers*) proves that the history is :math:`(\varepsilon, \delta)`-DP.
+Numerical composition (by privacy loss distributions) of adaptively chosen releases has no such
+proof. It is used within one release, and for budgets that are a list of releases
+(:mod:`quorate.ledger.planned_spending`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _STEPS = 60
 
 
 class Cost(NamedTuple):
-    """The cost of a charge in both compositions; ``square`` is None without the second.
+    """The cost of a charge in both compositions; ``square`` is None without the Gaussian one.
 
     >>> Cost(Fraction(1, 2), Fraction(0), None, Fraction(0)).times(2).epsilon
     Fraction(1, 1)
@@ -71,7 +71,7 @@ class Cost(NamedTuple):
     failures: Fraction
 
     def is_within(self, other: Cost) -> bool:
-        """Whether the Gaussian cost is at most that of ``other``, in both numbers."""
+        """Return whether the Gaussian cost is at most that of ``other``, in both numbers."""
         if self.square is None or self.failures > other.failures:
             return False
         return other.square is None or self.square <= other.square
@@ -86,7 +86,7 @@ class Cost(NamedTuple):
         )
 
     def plus(self, other: Cost) -> Cost:
-        """Return the cost of both."""
+        """Return the sum of two costs."""
         squares = self.square, other.square
         return Cost(
             self.epsilon + other.epsilon,
@@ -99,8 +99,9 @@ class Cost(NamedTuple):
 def cost_of(epsilon: Fraction, delta: Fraction, events: str) -> Cost:
     """Return the cost in both compositions of a charge with these events (a list in JSON).
 
-    Without events, or with some that have no square (secret samples), the second reading follows
-    from the first: an (epsilon, delta)-DP release is epsilon-DP except for a failure.
+    Without events, or with events that have no square (secret samples), the Gaussian cost follows
+    from the declared cost: an (epsilon, delta)-DP release is epsilon-DP except with a failure
+    probability.
 
     >>> events = '[{"event": "gaussian", "noise_multiplier": 9}]'
     >>> cost = cost_of(Fraction(1, 10), Fraction(0), events)
@@ -156,10 +157,10 @@ class Spending:
 
     @classmethod
     def of(cls, change: BudgetChange, limit: Amount, entries: Sequence[Entry]) -> Spending:
-        """Return what ``entries``, all of one budget, add up to.
+        """Return the total of ``entries``, all of one budget.
 
-        A settlement stands for the charge it names where it is cheaper by the second reading; it
-        can raise no total that an earlier charge was let through under.
+        A settlement replaces the charge it names if its Gaussian cost is lower. It cannot raise a
+        total under which an earlier charge was admitted.
         """
         settled = {}
         for entry in entries:
@@ -180,7 +181,7 @@ class Spending:
         return cls(change, limit, _total(costs))
 
     def admits(self, cost: Cost) -> bool:
-        """Whether a charge of ``cost`` still fits."""
+        """Return whether a charge of ``cost`` still fits."""
         total = self.total.plus(cost)
         declared = total.epsilon <= self.limit.epsilon and total.delta <= self._declared_delta
         return declared or (
@@ -209,7 +210,7 @@ class Spending:
 
     @property
     def spent(self) -> Amount:
-        """The smallest total over the ways to compose all charges."""
+        """The smallest total over all ways to compose the charges."""
         total = self.total
         declared = Amount(total.epsilon, total.delta)
         if self.change.composition == "basic" or not total.square:
@@ -254,7 +255,7 @@ def _square_of(limit: Amount) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _pure_epsilon(square: Fraction) -> Fraction:
-    """Return an epsilon, rounded down, such that every epsilon-DP release costs this square."""
+    """Return an epsilon whose pure releases cost at most this square, rounded down."""
     low, high = Fraction(0), Fraction(64)
     if square <= 0:
         return low
@@ -288,7 +289,7 @@ def cost_of_guarantee(guarantee: Guarantee) -> Cost:
 
 
 def _check_events(guarantee: Guarantee) -> None:
-    """Refuse events that cost more than what is declared beside them."""
+    """Refuse events that cost more than the declared guarantee."""
     try:
         event = compose_events(read_event(event.to_dict()) for event in guarantee.events)
         cost = price(event, delta=guarantee.delta, relation=guarantee.relation)
@@ -303,7 +304,7 @@ def _check_events(guarantee: Guarantee) -> None:
 
 
 def check_same_kind(change: BudgetChange, relation: Relation, unit: str) -> None:
-    """Refuse another relation or unit than that of the budget.
+    """Refuse a relation or unit other than that of the budget.
 
     >>> change = BudgetChange(id=1, when="", who="", data_name="visits", epsilon=1.0, delta=0.0,
     ...                       relation=Relation.REPLACE, unit="user")

@@ -1,8 +1,8 @@
-"""Tables over time for whole people: one promise for everything a person does over a horizon.
+"""Tables over time: one guarantee for everything a person does over a horizon.
 
-``user_series`` what people call · ``design``, ``factors``, ``calendar`` what is fixed in public
-before the first period · ``period``, ``spending``, ``store``, ``id_hashes`` where rows meet noise
-and what is remembered of people, privately · ``curves`` what is computed from releases.
+``user_series`` the estimator · ``design``, ``factors``, ``calendar`` the public choices before the
+first period · ``period``, ``spending``, ``store``, ``id_hashes`` private: where rows meet noise,
+and the state kept about people · ``curves`` tables computed from releases.
 """
 
 from __future__ import annotations

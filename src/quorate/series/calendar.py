@@ -1,4 +1,4 @@
-"""Periods of a public calendar, one after the other, by number and by label."""
+"""Periods of a public calendar, by number and by label."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Calendar"]
 
 @dataclass(frozen=True)
 class Calendar:
-    """``horizon`` periods from ``start`` on; without a start they are numbered from 1.
+    """``horizon`` periods beginning with ``start``; without a start they are numbered from 1.
 
     >>> weeks = Calendar("week", 60, "2026-W01")
     >>> weeks.label(53), weeks.number("2027-W01"), weeks.number(2)
@@ -35,13 +35,16 @@ class Calendar:
             _check_label(self.every, self.start)
 
     def label(self, number: int) -> str:
-        """Return the label of a period, by its number from 1 on."""
+        """Return the label of a period, given its number (from 1)."""
         if self.start is None:
             return str(number)
         return _label(self.every, _place(self.every, self.start) + number - 1)
 
     def number(self, period: Any) -> int:
-        """Return the number of a period, given as number or label; refuse what is outside."""
+        """Return the number of a period, given as number or label.
+
+        A period outside the horizon is refused.
+        """
         found = period
         if isinstance(period, str) and self.start is not None:
             _check_label(self.every, period)
@@ -68,7 +71,7 @@ def _check_label(every: str, label: Any) -> None:
 
 
 def _place(every: str, label: str) -> int:
-    """Return how many periods lie before this one since the calendar began.
+    """Return the number of periods between the beginning of the calendar and this one.
 
     >>> _place("week", "2026-W02") - _place("week", "2025-W52"), _place("quarter", "2026-Q3") % 4
     (2, 2)

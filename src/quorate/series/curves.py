@@ -1,6 +1,6 @@
-"""From releases to curves: every statistic of every group, by period and as running totals.
+"""Curves from releases: every statistic of every group, by period and as running totals.
 
-Everything here is computed from what was released and from public numbers.
+Everything here is computed from released and public numbers.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ COVERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesError(StatedError):
-    """What the errors of a series are about; public before the first period.
+    """The errors of a series; public before the first period.
 
     Attributes
     ----------
     standard_error : dict
-        Of each part of a cell (``records``, ``people``, columns), in a period, and at the end of
-        the horizon in a running total.
+        For each part of a cell (``records``, ``people``, columns): the standard error in one
+        period, and that of a running total at the end of the horizon.
     cut : tuple of float or None
-        How many people were cut so far, because they hold more than their length, and how far off
-        that number may be; None if they were not counted.
+        How many people were clipped so far because they exceeded their total length, and the error
+        of that number; None if they were not counted.
     confidence : float
-        With this probability each number, by itself, is within its bound.
+        Probability with which each number, taken separately, is within its bound.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class SeriesError(StatedError):
 
     @property
     def coordinates(self) -> tuple[float, ...]:
-        """Empty: every number has a bound of its own."""
+        """Empty, because every number has its own bound."""
         return ()
 
     @property
@@ -74,7 +74,7 @@ class SeriesError(StatedError):
 
     @property
     def worst(self) -> float:
-        """Infinite: nothing that was released says how much more some people hold."""
+        """Infinite, because no released number limits how much more a person may contribute."""
         return math.inf
 
     def __str__(self) -> str:
@@ -93,19 +93,19 @@ class SeriesError(StatedError):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a series should show.
+    """The requested tables of a series.
 
     Attributes
     ----------
     by : tuple of str
     keys : tuple
-        One row a group.
+        The groups; the tables have one row for each.
     requests : tuple of Request
         Statistics of numbers.
     labels : dict
-        From names to pairs of a column of labels and its public labels.
+        Maps names of statistics to pairs of a label column and its public labels.
     ranges : dict
-        From columns of numbers to their public ranges.
+        Maps numeric columns to their public ranges.
     """
 
     by: tuple[str, ...]
@@ -118,12 +118,12 @@ class Asked:
 def curves(
     released: list[NDArray[np.int64]], labels: list[str], asked: Asked, design: Design, view: str
 ) -> Any:
-    """Return a table with one row for each period and group, three columns a statistic.
+    """Return a table with one row for each period and group, and three columns per statistic.
 
     Parameters
     ----------
     released : list of arrays of integers
-        One a period, from the first on.
+        One array per period, starting with the first.
     labels : list of str
         The names of these periods.
     asked : Asked
@@ -147,7 +147,7 @@ def curves(
 
 
 def people_cut(released: list[NDArray[np.int64]], labels: list[str], design: Design) -> Any:
-    """Return a table with one row a period: how many people were cut up to then, each once."""
+    """Return a table by period: how many people were clipped up to then, each counted once."""
     noisy = np.array(released, dtype=np.float64).reshape(len(released), design.dimension)
     errors = design.cut_errors()[: len(released)]
     found = Estimates(
@@ -190,10 +190,10 @@ def _statistic(request: Request, found: dict[str, Released]) -> Estimates:
 def _share(part: Released, place: int, size: int) -> Estimates:
     r"""Return the share of one label among all labels, in each group: a ratio of noisy counts.
 
-    With counts k of all n, each off by noise of deviation s, the share :math:`p = k / n` is off by
-    about :math:`(z_k - p \sum_j z_j) / n`, whose deviation is
-    :math:`s \sqrt{1 - 2p + m p^2} / n` for m labels. Where noise may be all there is, nothing is
-    known but that a share lies between 0 and 1.
+    Given counts k with the sum n, each with noise of deviation s, the error of the share :math:`p =
+    k / n` is about :math:`(z_k - p \sum_j z_j) / n`. Its deviation is :math:`s \sqrt{1 - 2p + m
+    p^2} / n` for m labels. If the counts are within their noise, the share is only known to lie
+    between 0 and 1.
     """
     counts, noise = part.values.reshape(-1, size), part.errors.reshape(-1, size)[:, 0]
     together = counts.sum(axis=1)

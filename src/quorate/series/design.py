@@ -1,9 +1,11 @@
-r"""What is fixed before the first period: cells, units, the radius, the noise. Public numbers only.
+r"""The public design of a series: cells, units, the clipping radius, the noise.
 
-A person's numbers in one period (records, presence, sums of columns, by group) are one vector, each
-part of it in its own unit: what somebody counts for fully in one period. With P parts everything is
-divided by the root of P, so that who holds one unit of each part has length one. The radius is the
-length of somebody who does so in ``touched`` periods in a row.
+It consists of public numbers only.
+
+A person's numbers in one period (records, presence, sums of columns, by group) are one vector. Each
+part has its own unit, the largest contribution that counts fully in one period. With P parts
+everything is divided by the root of P, so that a person with one unit of each part has length one.
+The radius is the length of a person who has this in ``touched`` consecutive periods.
 """
 
 from __future__ import annotations
@@ -40,17 +42,17 @@ _LARGEST_SQUARE = 2**60
 
 @dataclass(frozen=True)
 class SeriesPart:
-    """One number a cell: records, people, the sum of a column, or records by label.
+    """One number of each cell: records, users, the sum of a column, or records by label.
 
     Attributes
     ----------
     kind : {"records", "people", "sum", "labels"}
     unit : float
-        What somebody counts for fully in one period.
+        The largest contribution of a person that counts fully in one period.
     cells : int
     column : str or None
     centre : float
-        What a sum is taken about.
+        The centre to which a sum is relative.
     signed : bool
 
     Examples
@@ -92,12 +94,12 @@ class Design:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a period has; the last may count people who are cut."""
+        """Number of values in a period; the last value may count people who are clipped."""
         return sum(part.cells for part in self.parts) + self.count_cut
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """Where the cells of each part begin."""
+        """The index of the first cell of each part."""
         ends = np.cumsum([0, *(part.cells for part in self.parts)])
         return tuple(ends[:-1].tolist())
 
@@ -107,37 +109,37 @@ class Design:
 
     @cached_property
     def steps(self) -> int:
-        """How many steps a length of one has, a power of two."""
+        """Number of steps of the integer grid per unit of length, a power of two."""
         largest = self._square * (1 + self.count_cut)
         return 1 << ((_LARGEST_SQUARE // largest).bit_length() - 1) // 2
 
     @cached_property
     def radius(self) -> int:
-        """How far one person can move all releases, in steps."""
+        """How far one person can move all releases together, in steps."""
         return math.isqrt(self._square * self.steps**2 + self._kept)
 
     @cached_property
     def flag(self) -> int:
-        """How many steps somebody who is cut counts for, once in the horizon."""
+        """The weight in steps of a clipped person, who is counted once in the horizon."""
         peak = int(self.factor.gram(0)[0])
         return math.isqrt(self._square * self.steps**2 // (KEPT * peak)) if self.count_cut else 0
 
     @property
     def _kept(self) -> int:
-        """The square that the flag can cost, in whichever period."""
+        """The squared length reserved for this count, in whichever period it happens."""
         return int(self.factor.gram(0)[0]) * self.flag**2
 
     def cut_errors(self) -> Floats:
-        """Return the standard deviation of the noise of how many people were cut so far."""
+        """Return the standard deviation of the noise in the number of people clipped so far."""
         return self.mechanism.sigma / self.flag * self.factor.spread("running")
 
     def step(self, part: SeriesPart) -> float:
-        """Return what one step of a part is worth."""
+        """Return the value of one step of a part."""
         return part.unit * math.sqrt(len(self.parts)) / self.steps
 
     @property
     def ball(self) -> HorizonBall:
-        """The bound on what one person adds over the whole horizon."""
+        """The bound on a person's contributions over the whole horizon."""
         signed = any(part.signed for part in self.parts)
         return HorizonBall(
             self.radius, self.dimension, self.factor.horizon, signed, self.flag, self._kept
@@ -162,7 +164,10 @@ class Design:
         return self.noise(part) * self.factor.spread(view)
 
     def guarantee(self, declared: Guarantee) -> Guarantee:
-        """Return the promise with what the whole horizon is: one event, unless hashes collide."""
+        """Return the guarantee of the whole horizon.
+
+        Its delta includes the chance of hash collisions.
+        """
         return Guarantee(
             epsilon=declared.epsilon,
             delta=declared.delta,
@@ -174,7 +179,7 @@ class Design:
         )
 
     def digest(self, parameters: Mapping[str, Any]) -> str:
-        """Return a digest of the design and its parameters, to recognise another design."""
+        """Return a hash of the design and its parameters, to recognise another design."""
         numbers = [self.radius, self.steps, repr(self.mechanism.sigma), list(self.starts)]
         numbers += [self.factor.coefficients.tolist(), dict(parameters)]
         text = json.dumps(numbers, sort_keys=True)

@@ -1,18 +1,18 @@
-r"""Which combinations of periods get the noise: one matrix of integers, known in advance.
+r"""The combinations of periods that get noise: a public matrix of integers.
 
-Let :math:`x_t` be what all people add up to in period t, a vector of integers. Released are
+Let :math:`x_t` be the sum of all contributions in period t, a vector of integers. The releases are
 :math:`y_t = \sum_{s \le t} C_{t-s}\, x_s + z_t` with *independent* discrete Gaussian noise z and a
 public lower triangular Toeplitz matrix C of integers :math:`\ge 0`. Everything else is computed
 from y: the periods are :math:`C^{-1} y`, running totals are their sums, and the noise in either is
 a known combination of independent draws, hence correlated. As C is applied to the data and not to
-the noise, nothing but integers ever meets noise, and the release is as exact as one without C. The
-proof is in ``docs/proofs/series.md``.
+the noise, noise is added to integers only, and the release is as exact as one without C. The proof
+is in ``docs/proofs/series.md``.
 
-With C = 1 every period has its own noise, which adds up in running totals. The square root of the
-matrix of ones below the diagonal, whose coefficients are
-:math:`\binom{2k}{k} / 4^k` [1]_, spreads every period over all later releases: somebody who is in
-few periods moves all of them little, and running totals have far less noise. Somebody who is in
-many periods moves them much: then independent noise is better.
+With C = 1 every period has its own noise, and running totals accumulate it. The square root of the
+triangular matrix of ones, whose coefficients are :math:`\binom{2k}{k} / 4^k` [1]_, spreads every
+period over all later releases. Then a person in few periods has little effect on each release, and
+running totals have far less noise. A person in many periods has a large effect, and then
+independent noise is better.
 
 References
 ----------
@@ -88,10 +88,10 @@ class Factor:
         return np.where(ages >= 0, self.coefficients[np.maximum(ages, 0)], 0)
 
     def gram(self, place: int) -> Integers:
-        """Return how far a person moves all releases, squared, by periods up to that at ``place``.
+        """Return the squared effect of a person on all releases, by periods up to ``place``.
 
-        A row of C transposed times C, up to its diagonal; of independent noise the diagonal alone,
-        as all else is zero.
+        It is a row of C transposed times C, up to its diagonal. With independent noise all entries
+        except the diagonal are zero.
 
         >>> Factor("square-root", 2).gram(1).tolist(), Factor("independent", 2).gram(1).tolist()
         ([2048, 4096], [1])
@@ -104,9 +104,11 @@ class Factor:
         return np.array(found, dtype=np.int64)
 
     def person(self, touched: int) -> int:
-        """Return the largest squared length of who holds one in so many periods, in a row.
+        """Return the largest squared length of a person who is in so many consecutive periods.
 
-        The value for the first periods: later periods are part of fewer releases.
+        The person has the value one in each of them.
+
+        It is reached in the first periods, because later periods are part of fewer releases.
         """
         sums = np.cumsum(self.coefficients)
         sums[touched:] -= np.cumsum(self.coefficients)[:-touched]
@@ -114,7 +116,7 @@ class Factor:
 
     @cached_property
     def inverse(self) -> Floats:
-        """The first column of the inverse of C, by the series that C is."""
+        """The first column of the inverse of C, computed as a power series."""
         first = float(self.coefficients[0])
         found = np.zeros(self.horizon)
         found[0] = 1.0 / first
@@ -123,7 +125,7 @@ class Factor:
         return found
 
     def weights(self, view: str) -> Floats:
-        """Return the first column of the matrix that makes a view of releases.
+        """Return the first column of the matrix that converts releases to a view.
 
         >>> Factor("independent", 3).weights("running")
         array([1., 1., 1.])
@@ -140,7 +142,7 @@ class Factor:
         return np.sqrt(np.cumsum(self.weights(view) ** 2))
 
     def view(self, released: Floats, view: str) -> Floats:
-        """Return a view of releases, one row a period from the first on.
+        """Return a view of releases, one row per period starting with the first.
 
         >>> Factor("independent", 3).view(np.array([[5.0], [2.0]]), "running").tolist()
         [[5.0], [7.0]]
@@ -153,7 +155,8 @@ class Factor:
     def error(self, view: str, touched: int) -> float:
         """Return the root mean square over the horizon of the noise of a view.
 
-        In units of what one person counts for in a period, for a noise multiplier of one.
+        It is in units of a person's largest contribution in a period, for a noise multiplier of
+        one.
 
         >>> [round(Factor(n, 52).error("running", 1), 2) for n in NAMES]
         [5.15, 2.16]
@@ -166,7 +169,7 @@ class Factor:
 
 @lru_cache(maxsize=64)
 def best_factor(view: str, *, horizon: int, touched: int) -> Factor:
-    """Return the matrix with the least noise in a view, if people are in ``touched`` periods.
+    """Return the matrix with the least noise in a view, for people in ``touched`` periods.
 
     >>> best_factor("running", horizon=52, touched=4).name
     'square-root'

@@ -1,14 +1,14 @@
-"""Keyed hashes of ids: what a store knows people by.
+"""Keyed hashes of ids, by which a store recognises people.
 
-A store must recognise a person next week, and must not say who it is. Every id becomes a word of 64
-bits by a pseudorandom function with a secret key of 128 bits: without the key nobody can tell from
-a word whose it is, nor try names one after the other, nor make up an id that has somebody else's
-word. Integers go through SipHash-2-4 [1]_, many at once, and texts through BLAKE2b with a key
-(RFC 7693).
+A store must recognise a person next week without revealing who it is. Every id is converted to a
+hash of 64 bits by a pseudorandom function with a secret key of 128 bits. Without the key nobody can
+find the id of a hash, test guessed ids, or construct an id with the same hash as another person's.
+Integers are hashed by SipHash-2-4 [1]_, many at once, and texts by BLAKE2b with a key (RFC 7693).
 
-Two ids with the same word would be taken for one person, whose length would depend on both. A
-store holds fewer than 2^27 people (SQLite's largest value has 10^9 bytes), so somebody shares a
-word with anybody else with a probability of at most 2^-37, which is part of the guarantee's delta.
+Two ids with the same hash would be treated as one person, whose length would depend on both. A
+store holds fewer than 2^27 people (SQLite's largest value has 10^9 bytes). So the probability that
+somebody has the same hash as another person is at most 2^-37, which is part of the guarantee's
+delta.
 
 References
 ----------
@@ -102,10 +102,10 @@ def numbers_for_texts(users: Any, key: bytes) -> Any:
 
 
 def kind_of_ids(users: Any) -> str:
-    """Return whether ids are integers or text, as their type declares; refuse all else.
+    """Return whether ids are integers or text, according to their type; refuse other types.
 
-    The hash of an integer is not that of its digits: a series has to know the kind of its ids, lest
-    one person be two.
+    An integer and the text of its digits have different hashes. So a series has to know the kind of
+    its ids; otherwise one person could count as two.
 
     >>> kind_of_ids(np.array([7, 5])), kind_of_ids(["ann", "bob"])
     ('integers', 'text')

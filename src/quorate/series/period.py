@@ -1,8 +1,9 @@
-"""One period, from rows to a release: the only place of a series where rows meet noise.
+"""One period, from rows to a release: the only module of a series where rows meet noise.
 
-Private, like :mod:`quorate.series.spending` and :mod:`quorate.series.store`, which it joins: rows
-become entries, entries are bounded by what people have left, their totals get noise, and the store
-writes both down. Nothing of it is returned; what may be seen is read from the store afterwards.
+It is private, like :mod:`quorate.series.spending` and :mod:`quorate.series.store`, which it
+connects. Rows are converted to entries, entries are clipped to what people have left, their totals
+get noise, and the store records both. Nothing is returned directly; public results are read from
+the store afterwards.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one period, and how they are read; without a table there are none.
+    """The rows of one period, and how they are read; a period without a table has no rows.
 
     Attributes
     ----------
@@ -40,11 +41,11 @@ class Rows:
     users : array or str
     ids : {"integers", "text"}
     reading : Reading
-        Of groups and values.
+        How groups and values are read.
     ranges : dict
-        From columns of values to their public ranges.
+        Maps columns of values to their public ranges.
     labelled : dict
-        From columns of labels to how groups and labels are read together.
+        Maps columns of labels to how groups and labels are read together.
     """
 
     table: Any
@@ -57,7 +58,7 @@ class Rows:
 
 @closed
 def release_period(page: SeriesTransaction, number: int, rows: Rows, design: Design) -> None:
-    """Bound and add up the rows of a period, draw its noise, and write all of it down."""
+    """Clip and add up the rows of a period, draw its noise, and record all of it."""
     factor, place = design.factor, number - 1
     earlier = tuple(page.lengths(n) for n in range(1, number)) if not factor.independent else ()
     bounded = bounded_period(
@@ -83,7 +84,7 @@ def release_period(page: SeriesTransaction, number: int, rows: Rows, design: Des
 
 
 def _combined(bounded: Bounded, page: SeriesTransaction, design: Design, place: int) -> Integers:
-    """Return what gets the noise: this period, or its combination with all earlier ones."""
+    """Return the vector that gets noise: this period, or its combination with all earlier ones."""
     coefficients = design.factor.coefficients
     own = int(coefficients[0]) * bounded.totals
     if design.factor.independent or place == 0:
@@ -92,7 +93,7 @@ def _combined(bounded: Bounded, page: SeriesTransaction, design: Design, place: 
 
 
 def _entries(rows: Rows, design: Design, page: SeriesTransaction) -> Entries:
-    """Return what people hold, in steps, one entry for each person and cell."""
+    """Return people's contributions in steps, one entry for each person and cell."""
     people, owners, cells, values = [], [], [], []
     seen, ids = 0, None
     if rows.table is not None:
@@ -115,7 +116,7 @@ def _entries(rows: Rows, design: Design, page: SeriesTransaction) -> Entries:
 
 
 def _readings(rows: Rows, design: Design) -> list[tuple[Reading, list[tuple[int, SeriesPart]]]]:
-    """Return the parts of a period by how they are read, each with its first cell."""
+    """Return the parts of a period grouped by how they are read, each with its first cell."""
     placed = list(zip(design.starts, design.parts, strict=True))
     found = [(rows.reading, [(s, p) for s, p in placed if p.kind != "labels"])]
     found += [
@@ -126,7 +127,7 @@ def _readings(rows: Rows, design: Design) -> list[tuple[Reading, list[tuple[int,
 
 
 def _cells(rows: Rows, reading: Reading, ids: Any) -> tuple[Cells, NDArray[np.uint64]]:
-    """Return what each person holds in each group, and the words of their ids."""
+    """Return each person's records by group, and the hashes of the ids."""
 
     def grouped(matrix: Floats, ids: Any) -> Crowd:
         return UserData.from_arrays(matrix, users=ids)
@@ -140,7 +141,7 @@ def _cells(rows: Rows, reading: Reading, ids: Any) -> tuple[Cells, NDArray[np.ui
 
 
 def _held(part: SeriesPart, cells: Cells, reading: Reading, rows: Rows) -> Floats:
-    """Return what each cell holds of a part."""
+    """Return the value of each cell for a part."""
     if part.kind == "people":
         return np.ones(len(cells.X))
     counts = cells.X[:, 1]

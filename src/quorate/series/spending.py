@@ -1,10 +1,10 @@
-r"""Bound one period's contributions by what is left of each person's length for the horizon.
+r"""Clip one period's contributions to what is left of each person's length.
 
-Private. Here, and in :mod:`quorate.series.store`, are the only numbers of a series that nobody may
-see: what each person adds in a period, and what each person has spent so far.
+Private. This module and :mod:`quorate.series.store` hold the only private numbers of a series: what
+each person adds in a period, and what each person has used so far.
 
-What a person adds to period t is a vector of integers :math:`x_t` over all cells, in steps. Over
-the whole horizon they move what is released by :math:`\|Cx\|`, with the public matrix C of
+A person's contribution to period t is a vector of integers :math:`x_t` over all cells, in steps.
+Over the whole horizon a person moves the releases by :math:`\|Cx\|`, with the public matrix C of
 :mod:`quorate.series.factors`. It is kept at most the radius R: the person's *spent* square
 
 .. math:: q_t = q_{t-1} + G_{tt} \|x_t\|^2 + 2 \lceil\|x_t\|\rceil
@@ -12,8 +12,8 @@ the whole horizon they move what is released by :math:`\|Cx\|`, with the public 
 
 is an upper bound of :math:`\|C(x_1, \ldots, x_t, 0, \ldots)\|^2`, by the inequality of Cauchy and
 Schwarz and because no entry of G is negative. It is an exact integer, and :math:`x_t` is scaled
-down so that it stays at most :math:`R^2`. So nobody leaves the radius, whatever they do and
-whenever; the proof is in ``docs/proofs/series.md``.
+down so that this bound stays at most :math:`R^2`. So nobody exceeds the radius, whatever they do
+and whenever; the proof is in ``docs/proofs/series.md``.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _COUNTED = 1 << 61
 
 @dataclass(frozen=True, eq=False)
 class HorizonBall(Bound):
-    """Vectors over all cells of all periods of length at most ``radius``; one period of them.
+    """The ball of vectors over all cells of all periods, of which a period has a part.
 
-    With a ``flag`` the last cell counts people who are cut, each once in the horizon: so many steps
-    a person, for which the square ``kept`` is set aside. It is another coordinate than all others,
+    With a ``flag`` the last cell counts people who are clipped, each once in the horizon, with this
+    weight in steps. The squared length ``kept`` is reserved for it. It is a coordinate of its own,
     and squares of coordinates add up.
 
-    Two vectors of length R are at most 2R apart, and at most the root of two times R if no
-    coordinate is negative, whichever periods they lie in.
+    Two vectors of length R are at most 2R apart; if no coordinate is negative, at most the root of
+    two times R. This holds whichever periods they lie in.
 
     >>> ball = HorizonBall(8, 3, 52, signed=False)
     >>> [ball.change_in_steps(1.0, relation)[1] for relation in Relation]
@@ -77,17 +77,17 @@ class HorizonBall(Bound):
         object.__setattr__(self, "centre", centre)
 
     def offsets_in_steps(self, values: Floats, step: float, *, out: Floats) -> None:
-        """Refuse: the limit depends on what was spent; see :func:`bounded_period`."""
+        """Always refused. The limit depends on what was used before; see :func:`bounded_period`."""
         raise NotImplementedError
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the largest L1 norm and squared L2 norm of a change of all periods, in steps."""
+        """Return the largest L1 norm and squared L2 norm of a change over all periods, in steps."""
         times = 1 if relation is Relation.ADD_REMOVE else 4 if self.signed else 2
         squared = int(times * (Fraction(self.radius) / Fraction(step)) ** 2)
         return math.isqrt(self.dimension * self.horizon * squared), squared
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the largest L1 and L2 norm of a change of all periods, rounded up."""
+        """Return the largest L1 and L2 norm of a change over all periods, rounded up."""
         plain, squared = self.change_in_steps(1.0, relation)
         return float(plain + 1), math.sqrt(squared) * (1 + 2.0**-48)
 
@@ -99,7 +99,7 @@ class HorizonBall(Bound):
 
 @dataclass(frozen=True)
 class Lookup:
-    """A number for each person, by sorted hashes of ids; zero for everybody else.
+    """A number for each person, by sorted hashes of ids; zero for unknown people.
 
     >>> Lookup(np.array([3, 7], np.uint64), np.array([5, 6])).of(np.array([7, 8], np.uint64))
     array([6, 0])
@@ -114,14 +114,14 @@ class Lookup:
         return cls(np.empty(0, np.uint64), np.empty(0, np.int64))
 
     def of(self, people: Words) -> Integers:
-        """Return the numbers of some people, zero for who is not known."""
+        """Return the numbers of some people; zero for unknown people."""
         if not len(self.people):
             return np.zeros(len(people), dtype=np.int64)
         places = np.minimum(np.searchsorted(self.people, people), len(self.people) - 1)
         return np.where(self.people[places] == people, self.values[places], 0)
 
     def plus(self, people: Words, added: Integers) -> Lookup:
-        """Return the sum with numbers of other people, whose hashes climb too.
+        """Return the sum with the numbers of other people, whose hashes are also sorted.
 
         >>> Lookup.empty().plus(np.array([3], np.uint64), np.array([5])).values
         array([5])
@@ -141,18 +141,18 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Entries:
-    """What people hold in one period, unbounded: one entry for each person and cell.
+    """People's contributions in one period before clipping: one entry per person and cell.
 
     Attributes
     ----------
     people : array of uint64
         Hashes of ids.
     owners : array of integers
-        The place in ``people`` of each entry's person; a person's entries in one fixed order.
-        Entries of one person and cell are added up.
+        The index in ``people`` of each entry's person; the entries of a person are in one fixed
+        order. Entries of one person and cell are added up.
     cells : array of integers
     values : array of floats
-        In steps; NaN counts as 0.
+        In steps; NaN is replaced by 0.
     """
 
     people: Words
@@ -163,9 +163,9 @@ class Entries:
 
 @dataclass(frozen=True)
 class Bounded:
-    """One period after bounding: the sums, and for each person the spent square and the length.
+    """One period after clipping: the sums, and each person's used square and length.
 
-    ``lengths`` are those of the integers that were added up, rounded up.
+    ``lengths`` are those of the clipped integers, rounded up.
     """
 
     totals: Integers
@@ -181,22 +181,23 @@ def bounded_period(
     gram: Integers,
     ball: HorizonBall,
 ) -> Bounded:
-    """Scale everybody to what they have left, and add up.
+    """Scale each person's contribution to the length that the person has left, and add up.
 
     Parameters
     ----------
     entries : Entries
     spent : Lookup
-        Squares that people have spent in earlier periods.
+        The squared lengths that people have used in earlier periods.
     before : tuple of Lookup
-        The lengths of earlier periods, for those whose entry of ``gram`` is not zero.
+        The lengths of earlier periods, for periods whose entry of ``gram`` is not zero.
     gram : array of integers
-        The row of C transposed times C of this period: earlier ones as in ``before``, then itself.
+        The row of C transposed times C for this period: first earlier periods as in ``before``,
+        then this one.
     ball : HorizonBall
 
     Examples
     --------
-    Ann has 3 of 5 left in the length, as the square 16 of 25 is spent:
+    Ann has used the square 16 of 25, so a length of 3 out of 5 is left:
 
     >>> ann = np.array([7], np.uint64)
     >>> entries = Entries(ann, np.array([0]), np.array([1]), np.array([100.0]))
@@ -243,7 +244,7 @@ def _together(entries: Entries, ball: HorizonBall) -> tuple[Words, Integers, Int
 
 
 def _most(left: Integers, cross: Integers, own: int) -> Floats:
-    """Return the allowed length: the n with own n^2 + 2 (n + 1) cross = left, rounded down.
+    """Return the allowed length: the largest n with own n^2 + 2 (n + 1) cross <= left.
 
     >>> _most(np.array([9, 0]), np.array([0, 0]), 1).round(6)
     array([3., 0.])
@@ -258,7 +259,7 @@ def _most(left: Integers, cross: Integers, own: int) -> Floats:
 def _scaled(values: Floats, owners: Integers, most: Floats) -> tuple[Integers, NDArray[np.bool_]]:
     """Scale each person's entries to the allowed length and round them towards zero.
 
-    The other array tells who loses more by it than rounding.
+    The second array says who loses more by it than rounding.
     """
     lengths = np.sqrt(np.bincount(owners, weights=values * values, minlength=len(most)))
     factors = np.minimum(1.0, most / np.maximum(lengths, 1.0))
@@ -266,7 +267,7 @@ def _scaled(values: Floats, owners: Integers, most: Floats) -> tuple[Integers, N
 
 
 def _exact_sums(places: Integers, values: Integers, size: int, *, half: int) -> Integers:
-    """Add up integers by place: floats add up halves of them exactly.
+    """Add up integers by index; floats add up their high and low halves exactly.
 
     >>> _exact_sums(np.array([0, 1, 0]), np.array([2**61, 5, -3]), 2, half=31).tolist()
     [2305843009213693949, 5]

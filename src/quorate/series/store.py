@@ -1,18 +1,19 @@
-"""What a series remembers from one period to the next: one private file, and a key beside it.
+"""The state of a series between periods: one private file, and a key beside it.
 
-Private. The file holds what everybody has spent of their length, by keyed hashes of their ids
-(:mod:`quorate.series.id_hashes`), and the releases so far; with correlated noise also the exact
-totals that later releases need. Its owner alone can read it. The key lies in a file of its own, so
-that a copy of one of the two tells nothing about an id.
+Private. The file holds how much of their length people have used, by keyed hashes of their ids
+(:mod:`quorate.series.id_hashes`), and the releases so far. With correlated noise it also holds the
+exact totals that later releases need. Only its owner can read it. The key is in a separate file, so
+that a copy of only one of them reveals nothing about an id.
 
 A period is written in one transaction (SQLite, rollback journal, ``synchronous = EXTRA``) together
-with what people spent for it and a random word, its *state*. Only then the state is entered in the
-ledger, and only then the release is shown. So whatever ends the program, at any point:
+with the lengths that people used in it and a random identifier, its *state*. Then the state is
+entered in the ledger, and only after that the release is shown. So if the program is killed, one of
+three things is true:
 
-* before the transaction nothing happened, and whatever was drawn was never seen;
-* after it the release is there and is shown next time, as it was drawn;
-* a file that is older than the ledger, or gone, does not know the ledger's last state, and is
-  refused: people would have spent less than they did.
+* before the transaction, nothing happened, and the noise drawn was never shown;
+* after it, the release is stored and will be shown unchanged by the next run;
+* if the file is missing or older than the ledger, it does not know the ledger's last state and is
+  refused, because it would record less use than there was.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Period:
 
 
 class SeriesTransaction:
-    """An open transaction on a store; what was written counts when it ends."""
+    """An open transaction on a store; what was written takes effect when it ends."""
 
     def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
         self._run = connection.execute
@@ -71,7 +72,7 @@ class SeriesTransaction:
 
     @property
     def id(self) -> str:
-        """A random word for the series."""
+        """A random identifier of the series."""
         return str(self._run("SELECT id FROM series").fetchone()[0])
 
     @property
@@ -108,15 +109,15 @@ class SeriesTransaction:
         return [_period(row).released for row in self._run(query)]
 
     def numerics(self) -> set[Numerics]:
-        """Return of which kinds the noise of the releases was."""
+        """Return the kinds of arithmetic (exact or idealized) of the releases' noise."""
         return {Numerics(row[0]) for row in self._run("SELECT DISTINCT numerics FROM periods")}
 
     def show(self, number: int) -> None:
-        """Remember that a release may be shown."""
+        """Record that a release may be shown."""
         self._run("UPDATE periods SET shown = 1 WHERE number = ?", (number,))
 
     def hashes(self, words: Words) -> Words:
-        """Return what the store knows people by, whose ids these words stand for."""
+        """Return the store's keyed hashes of ids, given as 64-bit words."""
         return siphash(words, self._key)
 
     def numbers(self, texts: Any) -> Any:
@@ -124,7 +125,7 @@ class SeriesTransaction:
         return numbers_for_texts(texts, self._key)
 
     def spent(self) -> Lookup:
-        """Return the squares that people have spent so far."""
+        """Return the squared lengths that people have used so far."""
         return self._lookup(_SO_FAR)
 
     def lengths(self, number: int) -> Lookup:
@@ -132,7 +133,7 @@ class SeriesTransaction:
         return self._lookup(number)
 
     def totals(self) -> Integers:
-        """Return the exact totals of all periods so far, one row a period."""
+        """Return the exact totals of all periods so far, one row per period."""
         rows = self._run("SELECT totals FROM periods ORDER BY number").fetchall()
         return np.array([_numbers(row[0]) for row in rows], dtype=np.int64)
 
@@ -146,7 +147,7 @@ class SeriesTransaction:
         numerics: Numerics,
         keep: bool,
     ) -> None:
-        """Write a period down; with ``keep`` also what later releases of correlated noise need."""
+        """Record a period; with ``keep`` also what later releases with correlated noise need."""
         state = os.urandom(16).hex()  # a word without a meaning, not noise
         totals = _bytes(bounded.totals) if keep else None
         row = (number, state, _bytes(released), totals, numerics.value)
@@ -177,7 +178,7 @@ class SeriesStore:
     ----------
     path : path
     design : str
-        A word for all public parameters: another series is refused.
+        A hash of all public parameters; the store of another series is refused.
 
     Examples
     --------
@@ -198,15 +199,15 @@ class SeriesStore:
 
     @property
     def key_path(self) -> Path:
-        """Where the key of the hashes lies."""
+        """The path of the key of the hashes."""
         return self.path.with_name(f"{self.path.name}.key")
 
     def exists(self) -> bool:
-        """Tell whether there is a file."""
+        """Return whether the file exists."""
         return os.path.lexists(self.path)
 
     def create(self) -> None:
-        """Make key and file, each whole or not at all, unless they are there."""
+        """Create the key and the file, each atomically, unless they exist."""
         if self.exists():
             return
         born_whole(self.key_path, os.urandom(KEY_BYTES))
@@ -262,7 +263,7 @@ class SeriesStore:
 
 
 def _check_word(key: bytes) -> int:
-    """Return a word by which a store recognises its key."""
+    """Return a number by which a store recognises its key."""
     return int(siphash(np.zeros(1, np.uint64), key).view(np.int64)[0])
 
 

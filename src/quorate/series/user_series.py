@@ -47,7 +47,7 @@ _MOST_CELLS = 2**22
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that parameters fix, checked."""
+    """The checked parameters and everything that follows from them."""
 
     calendar: Calendar
     design: Design
@@ -59,14 +59,15 @@ class _Plan:
 class UserSeries:
     r"""A table by group for every period, hiding everything one person does over the horizon.
 
-    Call :meth:`update` once a period with the rows that have arrived. Everybody has one *length*
-    for the whole horizon: what they add to all cells of all periods together. A private store
-    remembers what each person has used of it, and every period is scaled to what is left. So one
-    promise covers a person for the whole horizon, and a person who is in few periods pays for few.
+    Call :meth:`update` once per period with the rows that have arrived. Each person has one total
+    *length* for the whole horizon. It limits what the person adds to all cells of all periods
+    together. A private store records how much each person has used, and contributions to a period
+    are scaled down to what is left. So one guarantee covers a person for the whole horizon, and the
+    noise need not grow with periods in which a person is absent.
 
     A record counts in the period in which it arrives, even if it is late. A period is released
-    once: asking for it again returns what was released, whatever rows come with it; rows that were
-    missing then go with the next period.
+    once. A second call returns the first release, whatever rows are passed; rows that were missing
+    then belong to the next period.
 
     Privacy
     -------
@@ -74,75 +75,79 @@ class UserSeries:
     neighbours : ``relation``: add or remove all records of one user, or replace all records of one
         user, in all periods
     trust : central
-    public : all parameters, names and types of columns, and when updates are made; not ``store``
-        and its key: who can read both learns how much people contributed; released:
-        ``table_``, ``running_``, ``cut_``
+    public : all parameters, names and types of columns, and the times of updates; not ``store`` and
+         its key, because both together reveal how much people contributed; released: ``table_``,
+         ``running_``, ``cut_``
     numerics : exact
-    proof : ``docs/proofs/series.md``. What a person adds to all periods is a function of that
-        person's records and of public numbers, and moves everything that is released by at most
-        ``radius`` steps together (:mod:`quorate.series.spending`); so all releases are one
-        :class:`~quorate.mechanisms.sums.GaussianSum`, also if later records depend on earlier
+    proof : ``docs/proofs/series.md``. A person's contributions to all periods are a function of
+        that person's records and of public numbers, and move all releases together by at most
+        ``radius`` steps (:mod:`quorate.series.spending`). So all releases are one
+        :class:`~quorate.mechanisms.sums.GaussianSum`, even if later records depend on earlier
         releases.
 
     Utility
     -------
-    Every number comes with its standard error and a bound that holds with probability 95 %, of the
-    noise. What people hold beyond their length is missing from the numbers, first from later
-    periods; ``cut_`` says how many people that concerns. Choose ``touched`` and ``caps`` so that
-    most people fit.
+    Every number comes with a standard error and a 95 % bound, both for the noise alone.
+    Contributions beyond a person's length are missing from the numbers, first from later periods;
+    ``cut_`` says how many people are affected. Choose ``touched`` and ``caps`` so that most people
+    stay below their length.
 
     Complexity
     ----------
-    An update of N rows takes time :math:`O(N)` and one pass over the store, which has 16 bytes a
-    person (with correlated noise, for each period in which they were).
+    An update of N rows takes time :math:`O(N)` and one pass over the store, which has 16 bytes per
+    person (with correlated noise, for each period in which the person was present).
 
     Parameters
     ----------
     epsilon : float
-        For the whole horizon.
+        The epsilon of the whole horizon.
     delta : float
     horizon : int
-        How many periods there will be.
+        Number of periods.
     every : {"day", "week", "month", "quarter", "year"}, default="week"
     start : str, optional
         The label of the first period, such as ``"2026-W01"``; without it they are numbered from 1.
     by : str or list of str, optional
-        Columns of the key; None makes one row of all records of a period.
+        Columns of the key; with None there is one row for all records of a period.
     keys : list or dict
         Public labels of the groups: a list, or for several columns a dictionary of lists.
     statistics : dict
-        From names to ``"count"`` (of records), ``"users"`` (who hold one in the period), ``"sum"``,
-        ``"mean"`` (over records) or ``"distribution"`` (shares of the labels of a column); give a
-        pair such as ``("price", "mean")`` for another name than the column's.
+        Maps names to ``"count"`` (of records), ``"users"`` (with a record in the period),
+        ``"sum"``, ``"mean"`` (over records) or ``"distribution"`` (shares of the labels of a
+        column). The name is also the column; for another name give a pair such as ``("price",
+        "mean")``.
     bounds : dict, pair or float
         Public ranges of the values, by column.
     labels : dict
-        From columns whose distribution is asked for to their public labels.
+        Maps each column with a distribution to its public labels.
     touched : int
-        In how many periods a person counts fully.
+        Number of periods in which a person counts fully.
     caps : dict, optional
-        What a person counts for fully in one period: ``records`` (default 1), ``groups`` (default
-        1), and columns that are added up (by default ``records`` times the largest value).
+        The largest contribution of a person that counts fully in one period: ``records`` (default
+        1), ``groups`` (default 1), and summed columns (by default ``records`` times the largest
+        value).
     view : {"periods", "running"}, default="periods"
-        Which curves should have the least noise.
+        Which of the two tables should have the least noise.
     noise : {"auto", "independent", "square-root"}, default="auto"
-        ``"auto"`` takes correlated noise where that has less noise in the ``view``.
+        ``"auto"`` uses correlated noise if this gives less noise in the ``view``.
     count_cut : bool, default=True
-        Whether ``cut_`` says how many people were cut because they hold more than their length. A
-        tenth of what a person may add is kept for it, so all noise is larger by a twentieth.
+        Whether ``cut_`` says how many people were clipped because they exceeded their length. A
+        tenth of a person's length is reserved for this count, so all noise is larger by a
+        twentieth.
     where : dict, optional
-        Which records the series is about; see :mod:`quorate.data.by_group.conditions`.
+        Condition on records; see :mod:`quorate.data.by_group.conditions`.
     missing : "drop" or float, default="drop"
-        A record without one of the values is dropped, or this number stands in for it.
+        ``"drop"`` drops a record with a missing value; a number replaces the missing value.
     relation : Relation, default=Relation.ADD_REMOVE
     unit : str, default="user"
-        The word for who is protected, such as ``"patient"``.
+        The word for the protected unit, such as ``"patient"``.
     store : path
-        Where the private state lies; a key lies beside it. Its file name is the name of the series
-        in the ledger.
+        The file of the private state; its key is stored beside it. Its file name is the name of the
+        series in the ledger.
     ledger : Ledger, optional
-        Is charged once for the horizon and keeps the state of the store: a store that was lost or
-        put back to an older state is refused. Without a ledger nobody can notice.
+        It is charged once for the horizon and knows the latest state of the store, so that a store
+        that was lost or restored to an older state is refused. Without a ledger this cannot be
+        noticed.
     data_name : str, optional
         The name under which the budget was set.
 
@@ -152,11 +157,12 @@ class UserSeries:
         One row for each period and group; for each statistic ``name``, ``name_error`` (standard
         error) and ``name_bound``.
     running_ : pyarrow.Table
-        The same with running totals from the first period on: sums of counts, of sums, and of
-        people in each period (who is in two periods counts twice), and means and shares of these.
+        The same with running totals from the first period on: sums of counts, of sums, and of the
+        people in each period (a person in two periods counts twice), and means and shares of these.
     cut_ : pyarrow.Table or None
-        One row a period: how many people were cut up to then, because they hold more than their
-        length; each of them counts once. What they hold beyond it is missing from the numbers.
+        One row per period: how many people were clipped up to then because they exceeded their
+        length; each person counts once. Contributions beyond the length are missing from the
+        numbers.
     periods_ : tuple of str
         The periods that were released.
     error_ : SeriesError
@@ -265,12 +271,12 @@ class UserSeries:
 
     @property
     def design(self) -> Design:
-        """Units, radius and noise, which parameters fix; no data are read."""
+        """Units, radius and noise, which depend on parameters only; no data are read."""
         return self._plan().design
 
     @property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns of numbers and of labels that an update reads."""
+        """The numeric columns and the label columns that an update reads."""
         plan = self._plan()
         numbers = dict.fromkeys(plan.reading.values)
         conditions = [c.column for c in plan.reading.where]
@@ -288,9 +294,9 @@ class UserSeries:
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column that says so.
         period : str or int, optional
-            The label or number of the period, by default the one after the last. One that was
-            released before is not released again, and its rows are not read. Periods in between
-            that never came are released without rows.
+            The label or number of the period; by default the one after the last release. A period
+            that was released before is not released again, and the rows are not read. Skipped
+            periods before it are released without rows.
         """
         plan = self._plan()
         kind = self._check_use(X, users, plan)
@@ -317,7 +323,7 @@ class UserSeries:
     def _release_next(
         self, page: SeriesTransaction, number: int | None, rows: Rows, design: Design
     ) -> bool:
-        """Release the period after the last; tell whether others follow before ``number``."""
+        """Release the period after the last; return whether more follow before ``number``."""
         now = page.last().number + 1
         goal = now if number is None else number
         if goal > self.horizon:
@@ -364,7 +370,7 @@ class UserSeries:
     # What parameters fix.
 
     def _plan(self) -> _Plan:
-        """Refuse what parameters show to be wrong; no file and no row is looked at."""
+        """Refuse invalid parameters; no file and no row is read."""
         _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         if not self.delta > 2 * SHARED:
@@ -438,7 +444,7 @@ class UserSeries:
         return int(self.touched)
 
     def _requests(self) -> tuple[TableRequest | None, dict[str, str]]:
-        """Return the statistics of numbers, and from names to columns of labels."""
+        """Return the numeric statistics, and a mapping from names to label columns."""
         if not (isinstance(self.statistics, Mapping) and self.statistics):
             as_request(self.statistics)  # which refuses
         plain, distributions = {}, {}
@@ -499,7 +505,7 @@ class UserSeries:
         return tuple(parts)
 
     def _check_use(self, X: Any, users: Any, plan: _Plan) -> str:
-        """Refuse by names and types what does not fit; return the kind of the ids."""
+        """Refuse unsuitable names and types; return the kind of the ids."""
         if isinstance(X, Crowd) or not is_frame(X):
             raise SchemaError(
                 "Expected a table with names of columns (pandas, polars, duckdb, pyarrow): a "
@@ -528,7 +534,7 @@ class UserSeries:
         return kind_of_ids(ids)
 
     def _store(self, plan: _Plan) -> SeriesStore:
-        """Return the store of exactly these parameters."""
+        """Return the store of a series with exactly these parameters."""
         path = Path(self.store)
         if not path.name.isprintable() or " " in path.name:
             raise ParameterError(f"Expected a plain name of a file, got store={path.name!r}.")
@@ -548,7 +554,7 @@ class UserSeries:
         ).declared
 
     def _paid(self, page: SeriesTransaction, plan: _Plan) -> Charge | None:
-        """Return the charge of this series; charge the ledger if it is the first time."""
+        """Return the charge of this series; charge the ledger if there is none yet."""
         if self.ledger is None:
             if page.charge is not None:
                 raise SeriesStoreError(
@@ -589,7 +595,7 @@ class UserSeries:
         return paid
 
     def _finish(self, page: SeriesTransaction, charge: Charge | None) -> None:
-        """Publish what was written but not yet shown; refuse a store that is not the latest."""
+        """Publish a written release that was not shown yet; refuse an outdated store."""
         last = page.last()
         if charge is not None and self.ledger is not None:
             try:

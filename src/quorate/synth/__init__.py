@@ -1,11 +1,11 @@
-"""Synthetic people: a private model of people with several records each, to draw others from.
+"""Synthetic people: a private model of people with several records each, and samples from it.
 
 * :mod:`quorate.synth.user_synthesizer`: the estimator.
-* :mod:`quorate.synth.rounds`: what it asks of people, and for how much of the budget.
-* :mod:`quorate.synth.contributions`: what one person adds to what is asked.
+* :mod:`quorate.synth.rounds`: the private queries of a fit, and their shares of the budget.
+* :mod:`quorate.synth.contributions`: the contribution of one person to each query.
 * :mod:`quorate.synth.tree`: distributions whose dependences form a tree, from noisy tables.
-* :mod:`quorate.synth.released`: the model, its errors, and samples of it.
-* :mod:`quorate.synth.columns`: labels and numbers as codes.
+* :mod:`quorate.synth.released`: the model, its errors, and samples from it.
+* :mod:`quorate.synth.columns`: labels and numbers encoded as integers.
 """
 
 from __future__ import annotations

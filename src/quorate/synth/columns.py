@@ -1,9 +1,9 @@
-"""The columns of a table of synthetic people: public labels, or numbers in public bins.
+"""The columns of a synthetic table: public labels, or numbers in public bins.
 
-A record becomes one whole number a column, its *code*: the place of its label, or of its bin. A
-record with another label, or a missing value, is left out as a whole; a number outside its range
-counts as the nearest end. All of it follows from public parameters, so a record's codes depend on
-nothing but the record.
+Each column of a record is encoded as an integer, its *code*: the index of its label or of its bin.
+A record with an unlisted label or a missing value is dropped as a whole; a number outside its range
+is clipped. The encoding depends on public parameters only, so a record's codes are a function of
+that record.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_COLUMNS, _MOST_CODES = 32, 1024
 class SynthColumn:
     """A column: its public labels, or the edges of the bins of its numbers.
 
-    ``whole``: numbers are integers; ``missing`` stands in for NaN.
+    ``whole``: numbers are integers; ``missing`` replaces NaN.
 
     >>> age = SynthColumn(name="age", edges=(0.0, 50.0, 100.0))
     >>> age.size, age.codes(np.array([-3.0, 50.0, 100.0, np.nan])).tolist()
@@ -57,7 +57,7 @@ class SynthColumn:
 
     @property
     def size(self) -> int:
-        """How many codes there are."""
+        """Number of codes."""
         return len(self.labels) if self.labels is not None else len(self.edges or ()) - 1
 
     def codes(self, values: Floats) -> Integers:
@@ -67,7 +67,7 @@ class SynthColumn:
         return np.where(np.isnan(values), -1, np.searchsorted(inner, values, side="right"))
 
     def values(self, codes: Integers, uniforms: Floats) -> Any:
-        """Return a label or a number for each code; numbers lie evenly in their bins.
+        """Return a label or a number for each code; numbers are uniform within their bins.
 
         >>> year = SynthColumn(name="year", edges=(2000.0, 2001.0, 2003.0), whole=True)
         >>> year.values(np.array([0, 1, 1]), np.array([0.9, 0.2, 0.9])).tolist()
@@ -86,7 +86,7 @@ class SynthColumn:
 def as_columns(
     names: Sequence[str], categories: Any, bounds: Any, bins: Any, missing: Any = "drop"
 ) -> tuple[SynthColumn, ...]:
-    """Return the columns that parameters declare, in the order of a table with these names.
+    """Return the declared columns, in the order of a table with these names.
 
     >>> [column.size for column in as_columns(["age", "city"], {"city": ["a", "b"]}, (0, 90), 30)]
     [30, 2]
@@ -157,9 +157,9 @@ def _bins(bins: Any, names: Sequence[str]) -> dict[str, int]:
 
 
 def of_type(columns: Sequence[SynthColumn], X: Any) -> tuple[SynthColumn, ...]:
-    """Refuse columns that are not there or of another type; no record is read.
+    """Refuse columns that are missing or of another type; no record is read.
 
-    A column that is declared as whole numbers gets bins that begin and end at whole numbers.
+    A column of integers gets bins whose ends are integers.
     """
     if isinstance(X, Crowd):
         coder_of_crowd(columns, names_of(X))
@@ -177,7 +177,7 @@ def of_type(columns: Sequence[SynthColumn], X: Any) -> tuple[SynthColumn, ...]:
 
 
 def _whole(column: SynthColumn) -> SynthColumn:
-    """Return bins of whole numbers, as many as there are numbers at most.
+    """Return bins of integers; no more bins than there are integers in the range.
 
     >>> _whole(SynthColumn(name="k", edges=(0.0, 0.75, 1.5, 2.25, 3.0))).edges
     (0.0, 1.0, 2.0, 3.0, 4.0)
@@ -192,7 +192,7 @@ def _whole(column: SynthColumn) -> SynthColumn:
 
 
 def codes_of_table(columns: Sequence[SynthColumn], table: Any) -> Floats:
-    """Return the codes of an Arrow table's rows, -1 for none."""
+    """Return the codes of an Arrow table's rows; -1 for a value without a code."""
     found = np.empty((table.num_rows, len(columns)))
     for place, column in enumerate(columns):
         cells = table.column(column.name)
@@ -207,12 +207,12 @@ def codes_of_table(columns: Sequence[SynthColumn], table: Any) -> Floats:
 
 @dataclass(frozen=True)
 class Coded:
-    """Turns the records of a part into codes, and leaves out those with a missing one.
+    """Turns the records of a part into codes, and drops records with a missing code.
 
     Parameters
     ----------
     columns : tuple of callables, or None
-        Returns the codes of each column of codes from rows; None if rows are codes already.
+        Functions from rows to the codes of each column; None if rows are codes already.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class Coded:
     columns: tuple[Any, ...] | None = None
 
     def __call__(self, part: UserData) -> UserData:
-        """Return the users of a part, under their keys, with codes for records."""
+        """Return the users of a part, under their keys, with codes as records."""
         rows, users = numbered_records(part)
         if self.columns is not None:
             codes = [each(rows) for each in self.columns]
@@ -247,7 +247,7 @@ class _Bins:
 
 
 def coder_of_crowd(columns: Sequence[SynthColumn], names: Sequence[str]) -> Coded:
-    """Return what finds the codes of a crowd's records; refuse columns that it does not have.
+    """Return the encoder of a crowd's records; refuse columns that the crowd does not have.
 
     >>> ages = coder_of_crowd([SynthColumn(name="age", edges=(0.0, 50.0, 99.0))], ["age"])
     >>> ages(UserData.from_arrays([[70.0]], users=["ann"])).X.tolist()

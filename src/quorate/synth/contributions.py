@@ -1,8 +1,9 @@
-"""What a person adds to tables of counts, how long that is, and how often own values repeat.
+"""A person's contribution to tables of counts, its length, and how often values repeat.
 
-People hold codes (:mod:`quorate.synth.columns`). A table counts records by the codes of one or more
-*nodes*: the columns, and last of all in which bin a person's own number of records is. What a
-person adds to several tables together is one vector; the core pulls it in to a bounded length.
+Records are encoded as integers, their codes (:mod:`quorate.synth.columns`). A table counts records
+by the codes of one or more *nodes*. A node is a column or, as the last one, the bin of the person's
+number of records. What a person adds to several tables together is one vector, which the core clips
+to a bounded length.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Tables:
-    """Several tables of counts, one after the other.
+    """Several tables of counts in one vector, one after the other.
 
     Parameters
     ----------
     tables : tuple of tuples of int
         The nodes of each table.
     levels : tuple of tuples of int
-        Of each node, the level of each of its codes.
+        For each node, the level that each of its codes belongs to.
     edges : tuple of float
-        The bins of people's numbers of records, which are the codes of the last node.
+        The bins of people's numbers of records; they are the codes of the last node.
 
     Examples
     --------
@@ -51,27 +52,27 @@ class Tables:
     edges: tuple[float, ...]
 
     def shape(self, table: tuple[int, ...]) -> tuple[int, ...]:
-        """Return how many levels each node of a table has."""
+        """Return the number of levels of each node of a table."""
         return tuple(max(self.levels[node]) + 1 for node in table)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many cells each table has."""
+        """Number of cells of each table."""
         return tuple(math.prod(self.shape(table)) for table in self.tables)
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
+        """Number of cells in all tables."""
         return sum(self.sizes)
 
     def split(self, values: Floats) -> list[Floats]:
-        """Return each table of a vector of all."""
+        """Return the tables that one vector of all cells contains."""
         ends = itertools.accumulate(self.sizes)
         parts = np.split(values, list(ends)[:-1])
         return [p.reshape(self.shape(t)) for p, t in zip(parts, self.tables, strict=True)]
 
     def held(self, people: UserData) -> tuple[Integers, Integers, Floats]:
-        """Return whose each cell is, which it is, and how many records are in it."""
+        """Return the owner of each cell, its index, and its number of records."""
         owners = people.user_index().astype(np.int64)
         codes = [*people.X.astype(np.int64).T]
         if any(len(self.levels) - 1 in table for table in self.tables):
@@ -92,14 +93,16 @@ class Tables:
         return cells // self.size, cells % self.size, counts.astype(np.float64)
 
     def __call__(self, people: UserData) -> tuple[Integers, Integers, list[Floats]]:
-        """Return the cells as :meth:`~quorate.core.people.People.cell_totals` asks for them."""
+        """Return the cells as :meth:`~quorate.core.people.People.cell_totals` needs them."""
         owners, places, counts = self.held(people)
         return owners, places, [counts]
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Up to which edge a person's contribution to all tables is long; none without a record.
+    """The first edge that the length of a person's contribution does not exceed.
+
+    People without a record have no label.
 
     >>> people = UserData([[0.0], [0.0], [1.0]], offsets=[0, 2, 2, 3])
     >>> Lengths(Tables(((0,),), ((0, 1), (0,)), (1.0,)), (1.0, 2.0))(people).tolist()
@@ -110,7 +113,7 @@ class Lengths:
     edges: tuple[float, ...]
 
     def __call__(self, people: UserData) -> Integers:
-        """Return one label a user."""
+        """Return one label per user."""
         owners, _, counts = self.tables.held(people)
         lengths = lengths_of(counts[None], owners, people.n_users, norm=2)
         return _labels(lengths, self.edges)
@@ -118,7 +121,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class RecordBins:
-    """Up to which edge a person's number of records is; none without a record.
+    """The first edge that a person's number of records does not exceed; none without one.
 
     >>> RecordBins((1.0, 2.0, 4.0))(UserData(np.zeros((4, 1)), offsets=[0, 1, 4, 4])).tolist()
     [0, 2, -1]
@@ -127,7 +130,7 @@ class RecordBins:
     edges: tuple[float, ...]
 
     def __call__(self, people: UserData) -> Integers:
-        """Return one label a user."""
+        """Return one label per user."""
         return _labels(people.record_counts().astype(np.float64), self.edges)
 
 
@@ -139,9 +142,10 @@ def _labels(lengths: Floats, edges: Sequence[float]) -> Integers:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often two records of a person agree in each column, and 1 for who has two records.
+    """How often two records of a person agree in each column; a last 1 for two or more records.
 
-    The share of all pairs of own records with the same code; 0 for everybody else.
+    Each rate is the share of all pairs of own records with the same code; users with fewer than two
+    records contribute 0.
 
     >>> people = UserData([[0.0, 3.0], [0.0, 2.0], [1.0, 2.0], [5.0, 5.0]], offsets=[0, 3, 4])
     >>> Repeats(columns=2)(people).round(3).tolist()
@@ -152,12 +156,12 @@ class Repeats:
 
     @property
     def bound(self) -> Bounded:
-        """Where a user's row lies."""
+        """The bound of a user's row."""
         size = self.columns + 1
         return Bounded(math.sqrt(size), size, norm=2, signed=False, entry=1.0)
 
     def __call__(self, users: UserData) -> Floats:
-        """Return one row a user: a number for each column, and the last."""
+        """Return one row per user: a number for each column, and the last 1 or 0."""
         counts = users.record_counts().astype(np.int64)
         pairs = counts * (counts - 1)
         owners = users.user_index().astype(np.int64)

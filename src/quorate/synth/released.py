@@ -1,4 +1,4 @@
-"""What a fit releases: a model of people and their records, and how far off it may be."""
+"""The released model of people and their records, and its errors."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _TRIED = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class PairError:
-    """How far the model's table of two columns lies from that of all records, in total variation.
+    """Distance of the model's table of two columns from that of all records, in total variation.
 
     Attributes
     ----------
     columns : tuple of str
     distance : float
-        What was measured, with noise.
+        The measured distance, with noise.
     bound : float
-        Not exceeded by the true distance, of all pairs together with probability 95 %.
+        Upper bound on the true distance; it holds for all pairs together with probability 95 %.
 
     >>> PairError(columns=("age", "city"), distance=0.03, bound=0.08).bound
     0.08
@@ -48,17 +48,17 @@ class PairError:
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatRate:
-    """How often two records of one person agree in a column, on average over people with two.
+    """How often two records of one person agree in a column, averaged over people with two.
 
     Attributes
     ----------
     column : str
     people : float
-        As measured, with noise; NaN if too few people hold two records.
+        The measured rate, with noise; NaN if too few people have two records.
     error : float
-        Standard deviation of this noise.
+        Standard deviation of the noise.
     model : float
-        The same of synthetic people.
+        The same rate for synthetic people.
     chance : float
         How often records of two different synthetic people agree.
 
@@ -76,17 +76,17 @@ class RepeatRate:
 
 @dataclass(frozen=True, kw_only=True)
 class SynthError(StatedError):
-    """How far synthetic records may be from those of people, in all tables of two columns.
+    """How far the tables of two columns may be from those of the people's records.
 
     Attributes
     ----------
     confidence, bound, worst, coordinates, covers
-        As in all stated errors: ``bound`` is that of the worst pair, ``coordinates`` are those of
+        As in all stated errors: ``bound`` is for the worst pair, ``coordinates`` are the bounds of
         all pairs.
     pairs : tuple of PairError
     records_cap : float
-        The errors are about records of which everybody counts with so many at most; what is beyond
-        is in the bounds.
+        Errors are relative to records of which each person contributes at most this many. The
+        effect of further records is included in the bounds.
 
     >>> pair = PairError(columns=("age", "city"), distance=0.03, bound=0.08)
     >>> print(
@@ -115,18 +115,19 @@ class SynthError(StatedError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SyntheticModel:
-    """Synthetic people: how many records they hold, what is in them, and how often it repeats.
+    """Synthetic people: their numbers of records, the contents, and how often values repeat.
 
     A person's number of records is drawn first. The person then has a typical record, drawn from a
     tree of dependences in which the number of records is a column. Each record keeps each of the
-    typical values with a chance of its own, ``stays``, and draws the others anew, given those that
-    it keeps. So every record by itself has the distribution of the tree, whatever is kept.
+    typical values with its own probability, ``stays``, and draws the other values anew, given those
+    that it keeps. So every single record has the distribution of the tree.
 
     Attributes
     ----------
     columns : tuple of SynthColumn
     levels : tuple of tuples of int
-        Which codes of a column are one level of the tree; of the numbers of records last.
+        The codes that form each level of a column of the tree; the last entry is for the numbers of
+        records.
     within : tuple of arrays
         The share of each code of a column within its level.
     tree : Tree
@@ -135,7 +136,7 @@ class SyntheticModel:
     people : tuple of float
         The number of people in each of these bins.
     stays : tuple of float
-        With which chance a record keeps the person's typical value, for each column.
+        For each column, the probability that a record keeps the person's typical value.
 
     Examples
     --------
@@ -172,11 +173,14 @@ class SyntheticModel:
 
     @property
     def n_users(self) -> int:
-        """About how many people there are."""
+        """The approximate number of people."""
         return max(1, round(sum(self.people)))
 
     def sample(self, users: int | None = None, *, random_state: RandomState = None) -> Any:
-        """Return a table of synthetic records; its first column, ``user``, says whose each is."""
+        """Return a table of synthetic records.
+
+        Its first column, ``user``, identifies the synthetic person.
+        """
         import pyarrow as pa
 
         if users is not None:
@@ -199,9 +203,9 @@ class SyntheticModel:
     def records(
         self, users: int, generator: Any, *, counts: Integers | None = None
     ) -> tuple[Integers, Integers, NDArray[np.bool_]]:
-        """Return whose each record is, its codes, and which are the person's typical ones.
+        """Return the owners of the records, their codes, and which values are typical.
 
-        ``counts`` are people's numbers of records, if they are not to be drawn.
+        ``counts`` are the people's numbers of records, if they should not be drawn.
         """
         shares = np.array(self.people) / sum(self.people)
         bins = generator.choice(len(shares), size=users, p=shares)
@@ -220,7 +224,7 @@ class SyntheticModel:
         return owners, np.where(kept, values[owners], self._codes(levels, generator)), kept
 
     def repeats(self, stays: Sequence[float], generator: Any) -> Floats:
-        """Return how often two records of a synthetic person with at least two agree."""
+        """Return how often two records of a synthetic person agree, for people with two or more."""
         several = tuple(
             0.0 if high < 2 else held for held, high in zip(self.people, self.edges, strict=True)
         )
@@ -230,7 +234,7 @@ class SyntheticModel:
         return np.asarray((codes[::2] == codes[1::2]).mean(axis=0))
 
     def tables(self, tree: Tree) -> dict[tuple[int, int], Floats]:
-        """Return the shares of the codes of every two columns, with another tree."""
+        """Return the tables of all pairs of columns as shares, with another tree."""
         inside = []
         for levels, within in zip(self.levels, self.within, strict=False):
             spread = np.zeros((max(levels) + 1, len(levels)))
@@ -244,7 +248,7 @@ class SyntheticModel:
         }
 
     def _codes(self, levels: Integers, generator: Any) -> Integers:
-        """Return a code of each level, by the shares within it."""
+        """Return a code for each level, drawn by the shares within the level."""
         found = np.empty((len(levels), len(self.columns)), dtype=np.int64)
         for place, within in enumerate(self.within):
             own = np.array(self.levels[place])
@@ -257,7 +261,7 @@ class SyntheticModel:
         return found
 
     def checked(self) -> SyntheticModel:
-        """Return the model, or refuse one whose parts do not fit together."""
+        """Return the model; refuse one whose parts do not fit together."""
         sizes = [column.size for column in self.columns] + [len(self.edges)]
         fits = [len(levels) == size for levels, size in zip(self.levels, sizes, strict=True)]
         fits += [set(levels) == set(range(max(levels) + 1)) for levels in self.levels]

@@ -1,27 +1,30 @@
-r"""The rounds of a fit: what is asked of people, in which order, and for how much of the budget.
+r"""The rounds of a fit: the queries about people, their order and their budget.
 
-1. *Who there is*: a noisy tally of people's numbers of records. A cap K on them follows from it
-   (:mod:`quorate.tabulate.tails`), and then the number of records, K of a person at most.
-2. *Repeats*: how often two records of a person agree, column by column; everybody counts once.
-3. *Columns*: the table of each column by itself. What a person adds to all of them is one vector;
-   how long these vectors are is tallied before, and its cap follows. Rare labels and bins that
-   drown in noise become one level from here on.
-4. *Choice*: how far the table of each two columns lies from independence, all of them at once.
-   While it is sealed, a table is compared with the public one; what is left is one number, which a
-   person moves by no more than K. The tree of largest dependences beyond the noise of measuring
-   them is what a maximum-entropy model of d - 1 tables can use best.
-5. *Pairs*: the tables of the tree, again one vector a person, its length tallied before.
-6. *Check*: how far the table of each two columns lies from that of the finished model. This is
-   measured, not derived: it includes noise, merged levels and every dependence that the tree
-   leaves out.
+1. *Numbers of records*: a noisy tally of how many records people have. It gives a cap K
+  (:mod:`quorate.tabulate.tails`), and then the total number of records, with at most K from each
+  person.
+2. *Repeats*: how often two records of a person agree, column by column; every person counts once.
+3. *Columns*: the table of each single column. The contribution of a person to all of them is one
+   vector. A tally of the lengths of these vectors gives the cap on them. Rare labels and bins that
+   are within the noise are merged into one level for all later rounds.
+4. *Choice*: how far the table of each pair of columns is from independence, for all pairs at once.
+   While it is still sealed, each table is compared with the public one of independent columns. The
+   result is one number per pair, which a person moves by at most K. The tree then consists of the
+   largest dependences that exceed the noise of measuring them; a maximum-entropy model of d - 1
+   tables can use these best.
+5. *Pairs*: the tables of the tree; again one vector per person, with a tally of their lengths
+  before.
+6. *Check*: how far the table of each pair of columns is from that of the finished model. This is
+   measured, not derived: it includes noise, merged levels and every dependence that the tree leaves
+   out.
 
-As in MST [1]_ a third of the budget is for columns and one for pairs; the last third is shared
-evenly by the four other rounds. In the terms of Gaussian differential privacy, these are parts of
-:math:`\mu^2`. AIM [2]_ chooses tables one at a time with the exponential mechanism, each after the
-last was measured. For a tree the order does not matter: two columns that no path joins are
-independent in every model before, so their score stays what it was. All scores at once cost
-Gaussian noise of :math:`K\sqrt{P}/\mu` for P pairs; d - 1 choices, noise of
-:math:`2K\sqrt{\pi(d-1)/2}/\mu`, times a logarithm: more, up to some thirty columns.
+As in MST [1]_ a third of the budget is for columns and a third for pairs; the last third is divided
+evenly among the four other rounds. These are parts of :math:`\mu^2`, in Gaussian differential
+privacy. AIM [2]_ chooses tables one at a time with the exponential mechanism, each after the last
+was measured. For a tree the order does not matter: two columns that are not connected are
+independent in every earlier model, so their score does not change. Releasing all scores at once has
+Gaussian noise of :math:`K\sqrt{P}/\mu` for P pairs. Making d - 1 choices has noise of
+:math:`2K\sqrt{\pi(d-1)/2}/\mu`, times a logarithm, which is more for up to some thirty columns.
 
 References
 ----------
@@ -85,7 +88,7 @@ _COVERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What all rounds together released.
+    """Everything that all rounds released.
 
     Attributes
     ----------
@@ -93,7 +96,7 @@ class Fitted:
     repeats : tuple of RepeatRate
     error : SynthError
     lengths : tuple of float
-        How long a person's contribution may be: to the tables of columns, and of pairs.
+        The caps on the length of a person's contribution: to the tables of columns, and of pairs.
 
     >>> sorted(Fitted.__annotations__)
     ['error', 'lengths', 'model', 'repeats']
@@ -111,12 +114,12 @@ class Rounds:
     Parameters
     ----------
     people : People
-        With codes for records (:class:`~quorate.synth.columns.Coded`).
+        People whose records are codes (:class:`~quorate.synth.columns.Coded`).
     columns : sequence of SynthColumn
     account : Account
-        All of it is spent by :meth:`run`.
+        The budget; :meth:`run` spends all of it.
     hub : int, default=-1
-        The column that all others may depend on; none by default.
+        The index of a column on which all others may depend; -1 for none.
 
     Examples
     --------
@@ -148,7 +151,7 @@ class Rounds:
         self.checked = list(itertools.combinations(range(self.size - 1), 2))
 
     def run(self) -> Fitted:
-        """Spend the account; return what was released."""
+        """Spend the budget; return what was released."""
         tail, held = self._held()
         rates = self._repeats()
         alone, first = self._alone()
@@ -177,7 +180,7 @@ class Rounds:
         return tail, _Held(tuple(_seen(tail).tolist()), self.edges, cap, total, noise)
 
     def _repeats(self) -> tuple[Floats, Floats]:
-        """Return how often records of people agree in each column, and the error of that."""
+        """Return how often records of a person agree in each column, and the errors."""
         size = self.size
         work = Repeats(size - 1)
         mechanism = self._gaussian(work.bound, _TWELFTH * self.whole)
@@ -198,7 +201,7 @@ class Rounds:
     def _levels(
         self, alone: list[Measured], held: _Held, length: float
     ) -> tuple[tuple[int, ...], ...]:
-        """Merge codes that are within three deviations of the noise, as in MST."""
+        """Merge codes whose counts are within three standard deviations of the noise, as in MST."""
         noise = length / math.sqrt(float(_THIRD * self.whole))
         most = min(_LEVELS, max(2, int(held.total / (3 * noise))))
         found = [
@@ -316,7 +319,7 @@ class Rounds:
     # What is asked.
 
     def _tally(self, work: RecordBins | Lengths, edges: Sequence[float], share: Fraction) -> Tail:
-        """Tally people's lengths for a part of the whole."""
+        """Release a tally of people's lengths for a part of the budget."""
         counts = _FINE * self.people.tally(work, len(edges))
         found, noise = self._noisy(counts, share * self.whole)
         # A tail is about Laplace noise; of this scale it exceeds as much in 19 of 20 cases, and
@@ -336,7 +339,7 @@ class Rounds:
         return GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
 
     def _counted(self, tables: Tables, cap: float, share: Fraction) -> tuple[Floats, float]:
-        """Release tables to which everybody adds a vector of at most this length."""
+        """Release tables to which each person adds a vector of at most this length."""
         bound = Blocks((Bounded(cap, tables.size, norm=2, signed=False),))
         mechanism = self._gaussian(bound, share * self.whole)
         totals = self.people.cell_totals(tables, mechanism.grid)
@@ -344,7 +347,7 @@ class Rounds:
         return np.asarray(found, dtype=np.float64), mechanism.standard_error
 
     def _measured(self, tables: Tables, share: Fraction) -> tuple[list[Measured], float]:
-        """Release tables as shares of all records, with a length that is found before."""
+        """Release tables as shares of all records, with a clipping length that is found first."""
         look = share / 24
         most = _MOST * 2.0 ** math.ceil(math.log2(len(tables.tables)) / 2)
         edges = tuple(ladder(1.0, most, _STEPS).tolist())
@@ -367,7 +370,7 @@ class Rounds:
     def _distances(
         self, tables: list[Tables], expected: list[Floats], held: _Held, square: Fraction
     ) -> tuple[Floats, float]:
-        """Release how far tables lie above public ones, in records, and the noise of that."""
+        """Release how far tables exceed public ones, in records, and the noise of these numbers."""
         sealed = [
             self._above(table, shares, held) for table, shares in zip(tables, expected, strict=True)
         ]
@@ -388,7 +391,7 @@ class Rounds:
         return found.astype(np.float64), mechanism.sigma
 
     def _above(self, table: Tables, shares: Floats, held: _Held) -> tuple[Sealed, float]:
-        """Return how many records lie above a public table: one number, of all that do."""
+        """Return the number of records by which a table exceeds a public one, in all cells."""
         bound = Blocks((Bounded(held.cap, table.size, norm=1, signed=False),))
         # A thousandth of a record tells a user's records apart, and leaves room for all people.
         relation, size = self.people.relation, self.people.size_bound
@@ -401,7 +404,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class _Held:
-    """How many people hold how many records, with the cap on them and the number of all records."""
+    """The released numbers of people by number of records, with the cap and the total."""
 
     people: tuple[float, ...]
     edges: tuple[float, ...]
@@ -410,7 +413,7 @@ class _Held:
     noise: float
 
     def shares(self, cap: float) -> Floats:
-        """Return the share of the records in each bin, of which everybody counts with ``cap``."""
+        """Return the share of the records in each bin, with at most ``cap`` from each person."""
         edges = np.array(self.edges)
         below = np.array([0.0, *self.edges[:-1]])
         typical = np.minimum((below + 1 + edges) / 2, cap)
@@ -419,17 +422,17 @@ class _Held:
 
 
 def _seen(tail: Tail) -> Floats:
-    """Return how many people there are up to each edge: noise below zero and beyond the top cut."""
+    """Return the number of people up to each edge, without negative and noise-only counts."""
     found = np.where(np.arange(len(tail.edges)) <= tail.top, np.maximum(tail.counts, 0.0), 0.0)
     return found if found.sum() > 0 else np.eye(len(found))[0]
 
 
 def _cap(tail: Tail, noise: float, times: float) -> float:
-    """Return the edge at which to cut lengths, where noise and what is cut are least together.
+    """Return the edge that minimises noise plus clipping bias.
 
-    Shares are what counts, so that a cut costs no more than it changes people's weights among each
-    other: half of the sum of these changes. ``noise`` is that of a table, in records, per length;
-    a length is ``times`` a number of records.
+    Only shares matter, so clipping costs no more than the change of people's weights relative to
+    each other: half of the sum of these changes. ``noise`` is the noise of a table, in records, per
+    unit of length; a length is ``times`` a number of records.
 
     >>> alike = Tail(edges=ladder(1.0, 8.0, 1), counts=np.array([0.0, 0.0, 0.0, 900.0]), size=1.0)
     >>> _cap(alike, 10.0, 1.0)
@@ -468,7 +471,7 @@ def _shares(counts: Floats) -> Floats:
 def _merged(counts: Floats, most: int, *, ordered: bool) -> tuple[int, ...]:
     """Return the level of each code: each level holds a share of at least 1 / ``most``.
 
-    Neighbours are merged where codes are ordered; otherwise all rare ones are one level.
+    If codes are ordered, neighbours are merged; otherwise all rare codes form one level.
 
     >>> _merged(np.array([0.4, 0.1, 0.3, 0.2]), 4, ordered=True)
     (0, 1, 1, 1)
@@ -494,11 +497,12 @@ def _merged(counts: Floats, most: int, *, ordered: bool) -> tuple[int, ...]:
 def _stays(
     model: SyntheticModel, rates: tuple[Floats, Floats], names: Sequence[str]
 ) -> tuple[tuple[float, ...], tuple[RepeatRate, ...]]:
-    """Return with which chance records keep typical values, to repeat as often as people's.
+    """Return the probabilities to keep typical values that give people's rates of repetition.
 
-    Two records that both keep a value agree, and others do about as often as by chance, so that the
-    rate is nearly linear in the square of a chance: a few corrections, for all columns at once and
-    with the same public draws, find it. Values that repeat less than by chance are all drawn anew.
+    Two records that both keep a value agree; others agree about as often as by chance. So the rate
+    is nearly linear in the square of the probability, and a few corrections find it, for all
+    columns at once and with the same public draws. Values that repeat less often than by chance are
+    always drawn anew.
     """
     wanted, errors = rates
     chances = np.array([float((each**2).sum()) for each in _columns_of(model)])

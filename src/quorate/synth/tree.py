@@ -1,12 +1,12 @@
-r"""A distribution over several columns whose dependences form a forest: exact, and quick to sample.
+r"""An exact distribution over several columns whose dependences form a forest.
 
-Given the *hub* (a column that all others may depend on, or none) each column depends on at most one
-other, its parent. Marginals of all pairs follow by passing messages, and so does the law of the
-columns that are left once others are known; nothing is approximated.
+Given the *hub* (a column on which all others may depend, or none) each column depends on at most
+one other, its parent. Marginals of all pairs are computed by message passing, and so is the
+conditional distribution of some columns given the others; nothing is approximated.
 
-Noisy tables are turned into such a distribution by Private-PGM [1]_: of all distributions that fit
-tables over the forest's edges it is the one of largest entropy whose marginals are nearest to what
-was measured, found by mirror descent. Everything here is arithmetic on released numbers.
+Private-PGM [1]_ turns noisy tables into such a distribution. Among all distributions whose
+marginals are nearest to the measured ones, it is the one of largest entropy; it is found by mirror
+descent. Everything here is computed from released numbers.
 
 References
 ----------
@@ -39,13 +39,13 @@ _SHORTEST = 2.0**-100
 
 @dataclass(frozen=True)
 class Forest:
-    """Nodes in an order in which parents come first.
+    """Nodes in an order in which parents come before their children.
 
     Attributes
     ----------
     order : tuple of int
     parents : tuple of int
-        Of each node in this order; -1 for roots.
+        For each node in this order, its parent; -1 for roots.
     """
 
     order: tuple[int, ...]
@@ -58,7 +58,7 @@ class Forest:
 
 
 def spanning_forest(weights: Floats, nodes: Sequence[int]) -> Forest:
-    """Return the forest of largest weight among ``nodes``; only edges of positive weight are in it.
+    """Return the maximum-weight forest of ``nodes``; it has only edges of positive weight.
 
     The first of the nodes is a root.
 
@@ -89,13 +89,13 @@ class Tree:
     Parameters
     ----------
     forest : Forest
-        Of all nodes but the hub.
+        The forest of all nodes except the hub.
     hub : int
-        Its node; -1 for none.
+        The node of the hub; -1 without a hub.
     shares : array of shape (H,)
-        The distribution of the hub; one number for none.
+        The distribution of the hub; a single number without a hub.
     given : tuple of arrays of shape (H, levels of the parent, levels)
-        Of each node in the order of the forest, its distribution given the hub and the parent.
+        For each node in the order of the forest, its distribution given the hub and the parent.
 
     Examples
     --------
@@ -112,11 +112,11 @@ class Tree:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are, the hub included."""
+        """The number of nodes, including the hub."""
         return len(self.given) + (self.hub >= 0)
 
     def fits(self, sizes: Sequence[int]) -> bool:
-        """Return whether it is a distribution over nodes with so many levels."""
+        """Return whether this is a distribution over nodes with so many levels."""
         nodes = sorted([*self.forest.order, *([self.hub] if self.hub >= 0 else [])])
         if nodes != list(range(len(sizes))) or len(self.given) != len(self.forest.order):
             return False
@@ -130,7 +130,7 @@ class Tree:
         return bool(self.shares.shape == (hubs,) and np.isclose(self.shares.sum(), 1.0))
 
     def pairs(self) -> dict[tuple[int, int], Floats]:
-        """Return the marginal of every two nodes, the lower one first."""
+        """Return the marginal of every pair of nodes, the lower one first."""
         alone: dict[int, Floats] = {}
         joint: dict[tuple[int, int], Floats] = {}
         for (node, parent), table in zip(self.forest.pairs, self.given, strict=True):
@@ -165,7 +165,7 @@ class Tree:
         return np.asarray(table.sum(axis=1 if node < other else 0))
 
     def with_root(self, shares: Floats) -> Tree:
-        """Return the tree with another distribution of its first root, all else given it as it is.
+        """Return the tree with another distribution of its first root; conditionals are unchanged.
 
         >>> copy = np.array([[[0.9, 0.1], [0.2, 0.8]]])
         >>> tree = Tree(Forest((0, 1), (-1, 0)), -1, np.ones(1), (np.array([[[0.5, 0.5]]]), copy))
@@ -183,7 +183,7 @@ class Tree:
         return Tree(self.forest, self.hub, total, (root[:, None], *self.given[1:]))
 
     def draw(self, known: Integers, generator: Any) -> Integers:
-        """Return one level of each node for each row, given those that are not -1.
+        """Return one level of each node for each row, given the levels that are not -1.
 
         >>> copy = np.array([[[1.0, 0.0], [0.0, 1.0]]])
         >>> tree = Tree(Forest((0, 1), (-1, 0)), -1, np.ones(1), (np.array([[[0.5, 0.5]]]), copy))
@@ -233,7 +233,7 @@ class Tree:
 
 
 def _choices(weights: Floats, generator: Any) -> Integers:
-    """Return a place in each row, by its weights; any place where all are 0."""
+    """Return an index for each row, drawn by its weights; any index if all weights are 0."""
     sums = np.cumsum(weights, axis=1)
     whole = sums[:, -1:]
     even = np.arange(1, weights.shape[1] + 1) / weights.shape[1]
@@ -262,16 +262,16 @@ def fit_tree(
     total: float,
     hub: int = -1,
 ) -> Tree:
-    """Return the distribution of largest entropy that is nearest to noisy tables.
+    """Return the maximum-entropy distribution that is nearest to noisy tables.
 
     Parameters
     ----------
     forest : Forest
     sizes : sequence of int
-        How many levels each node has.
+        The number of levels of each node.
     measured : sequence of Measured
-        Tables of one node, of a node and its parent, or of the hub and either of these; the hub
-        comes first, and a parent before its child.
+        Tables of one node, of a node and its parent, or of the hub and either of these. In each
+        table the hub comes first, and a parent before its child.
     total : float
         The number of records.
     hub : int, default=-1
@@ -312,7 +312,7 @@ def fit_tree(
 
 
 class _Model:
-    """Beliefs of all nodes, each with its parent and the hub, from potentials."""
+    """Marginals of all nodes, each with its parent and the hub, from potentials."""
 
     def __init__(self, forest: Forest, sizes: tuple[int, ...], hub: int) -> None:
         self.forest, self.hub = forest, hub
@@ -367,7 +367,7 @@ class _Model:
 
 
 class _Target:
-    """One measured table: which belief it is a sum of, and how far from it."""
+    """One measured table: the marginal that it belongs to, and its distance from it."""
 
     def __init__(self, model: _Model, measured: Measured, total: float) -> None:
         nodes = measured.nodes

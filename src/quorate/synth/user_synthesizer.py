@@ -1,4 +1,4 @@
-"""Synthetic people with records of their own, from people whose records stay private."""
+"""Synthetic people with several records each, sampled from a private model of real people."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = ["UserSynthesizer"]
 
 
 class UserSynthesizer(UserStatistic):
-    r"""A model of people and their records, to draw synthetic people from.
+    r"""A private model of people and their records, from which synthetic people are sampled.
 
-    Tables of one and of two columns are released with noise, those of two where columns depend on
-    each other most; the model is the distribution of largest entropy with these tables. What one
-    person adds to all tables of a round is one vector, and its length is capped: a person with many
-    records in many cells pays less than their number, as privacy for rows would have it. Synthetic
-    people hold several records each, as many as people do, and their values repeat within a person
-    as often as people's do.
+    Tables of single columns are released with noise, and tables of two columns for the pairs that
+    depend on each other most. The model is the distribution of largest entropy with these tables.
+    What one person adds to all tables of a round is one vector, whose length is capped. So the
+    noise for a person with many records in many cells is smaller than if the noise for one row were
+    multiplied by the number of records. Synthetic people have as many records as real people, and
+    their values repeat within a person as often.
 
     Privacy
     -------
@@ -52,26 +52,28 @@ class UserSynthesizer(UserStatistic):
         number of users; released: ``model_``, ``repeats_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A user's codes are a function of that user's records and of public numbers. Tables are
-        answers of :meth:`~quorate.core.people.People.cell_totals`, which bounds all that a user
-        adds to the tables of a round by one length, in whole steps; they are released by
+        answers of :meth:`~quorate.core.people.People.cell_totals`, which clips everything that a
+        user adds to the tables of a round to one length, in whole steps. They are released by
         :class:`~quorate.mechanisms.sums.GaussianSum`. Lengths and numbers of records are tallied,
-        one label a user. How far a table lies above a public one is computed from a sealed table by
-        subtracting public integers, cutting at 0 and adding up: each of these moves it by no more
-        than the table's own L1 length, which is capped too, and the seal says so;
-        :class:`~quorate.mechanisms.noisy_numbers.NoisyNumbers` releases it, and the tallies. How
-        often values repeat is one vector of numbers between 0 and 1 a user. All are drawn from one
-        account; the tree, the model and all samples are computed from what was released.
+        with one label per user. How far a table exceeds a public one is computed from the sealed
+        table by subtracting public integers, clipping at 0 and adding up. None of these steps
+        increases the effect of a user beyond the table's own L1 length, which is also capped and
+        recorded in the seal. :class:`~quorate.mechanisms.noisy_numbers.NoisyNumbers` releases it,
+        and the tallies. How often values repeat is one vector of numbers between 0 and 1 per user.
+        Everything is drawn from one account; the tree, the model and all samples are computed from
+        released numbers.
 
     Utility
     -------
-    ``error_.pairs`` says of each two columns how far their table in the model lies from that of all
-    records, in total variation, measured after the fit with noise of its own, and a bound for all
-    pairs together with probability 95 %. What is *preserved*: the numbers of records per person;
-    tables of one column; tables of two columns as ``error_`` says; dependence on how many records
-    a person holds, if it is in the tree; how often two records of a person agree in a column
-    (``repeats_``). What is *not*: dependences of three columns beyond the tree; the order of a
-    person's records and whatever follows from it, such as trends; values that repeat less often
-    than by chance, such as the year of yearly records; and numbers within a bin.
+    For each pair of columns ``error_.pairs`` says how far their table in the model is from that of
+    all records, in total variation. It is measured after the fit, with its own noise, and has a
+    bound that holds for all pairs together with probability 95 %. These properties are *preserved*:
+    the numbers of records per person; tables of one column; tables of two columns, up to
+    ``error_``; dependence on a person's number of records, if it is in the tree; how often two
+    records of a person agree in a column (``repeats_``). These are *not*: dependences of three
+    columns beyond the tree; the order of a person's records, such as trends; values that repeat
+    less often than by chance, such as the year of yearly records; and the distribution of numbers
+    within a bin.
 
     Complexity
     ----------
@@ -82,22 +84,22 @@ class UserSynthesizer(UserStatistic):
     ----------
     epsilon : float
     categories : dict, optional
-        Public labels of columns, by name. A record with another label, or none, is left out.
+        Public labels of columns, by name. A record with an unlisted or missing label is dropped.
     bounds : dict, pair or float, optional
-        Public ranges of columns of numbers, by name, or of all other columns; numbers outside count
-        as the nearest end.
+        Public ranges of numeric columns, by name, or one range for all of them; numbers outside are
+        clipped.
     bins : int or dict, default=32
-        In how many bins of equal width the numbers of a column are counted. Neighbouring bins with
-        few records are merged where two columns are counted together.
+        Number of bins of equal width for each numeric column. Neighbouring bins with few records
+        are merged in tables of two columns.
     target : str, optional
-        A column of ``categories`` that each of the others may depend on beside its neighbour in the
-        tree: for models that are to predict it.
+        A column of ``categories`` on which every other column may depend, in addition to its
+        neighbour in the tree. Use it for models that are to predict this column.
     missing : "drop" or float, default="drop"
-        A record without one of its numbers is left out, or this number stands in for it.
+        ``"drop"`` drops a record with a missing number; a number replaces the missing value.
     delta : float, default=1e-6
-        Must be positive: noise for many tables is Gaussian.
+        Must be positive, because the noise of the tables is Gaussian.
     relation : Relation, default=Relation.ADD_REMOVE
-        As in other tools for tables: one person may join or leave.
+        Add or remove one user, as in other libraries for tables.
     ledger, data_name
         As in every estimator.
     random_state : int, optional
@@ -211,25 +213,26 @@ class UserSynthesizer(UserStatistic):
         return self
 
     def sample(self, users: int | None = None, *, random_state: RandomState = None) -> Any:
-        """Return a table of synthetic people's records; no records of people are touched.
+        """Return a table of synthetic records; no real records are used.
 
         Parameters
         ----------
         users : int, optional
-            How many people; by default about as many as there are.
+            Number of synthetic people; by default about as many as there are real ones.
         random_state : int, optional
             Public randomness; by default that of the estimator.
 
         Returns
         -------
         pyarrow.Table
-            A column ``user`` with the number of the synthetic person, and all columns of the model.
+            It has a column ``user`` with the number of the synthetic person, and all columns of the
+            model.
         """
         seed = self.random_state if random_state is None else random_state
         return self.model_.sample(users, random_state=seed)
 
     def _names(self, X: Any, users: Any) -> tuple[str, ...]:
-        """Return the names of the columns of a table, as they were before labels were coded."""
+        """Return the names of the columns of a table, as they were before labels were encoded."""
         names = names_of(X)
         if isinstance(X, Crowd):
             coded = coded_columns(self.categories)
@@ -254,7 +257,7 @@ class UserSynthesizer(UserStatistic):
         return [column.name for column in columns].index(self.target)
 
     def _coded(self, X: Any, users: Any, columns: tuple[SynthColumn, ...]) -> Crowd:
-        """Return people with codes for records; sets which columns were read."""
+        """Return people with codes as records; set which columns were read."""
         if isinstance(X, Crowd):
             people = self._crowd(X)
             if X.feature_names is not None:

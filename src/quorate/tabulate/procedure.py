@@ -236,7 +236,7 @@ class Procedure:
         return caps
 
     def _edges(self, part: Part, rows: float | None) -> tuple[Floats, int, bool, int]:
-        """Return where lengths are told apart, how finely, and what :class:`Tail` has to know.
+        """Return the edges of a tally, how fine they are, and the arguments of :class:`Tail`.
 
         If nobody is seen, the bound assumes for sums of capped records that each is at the end of
         its range, and for other sums that a person has one such record.
