@@ -1,14 +1,15 @@
-"""Distributions of what many users hold, learnt privately for whole users.
+"""Private estimates of distributions, with one record or many per user.
 
-Density estimators in the style of scikit-learn, in which every person counts once unless records
-are to be weighed, and the choice among finitely many densities.
+Density estimators with the scikit-learn API, in which every user counts once unless records are
+weighted, and the private choice among finitely many densities.
 
 * :mod:`quorate.distributions.categories`: over one column of labels, or several.
 * :mod:`quorate.distributions.numeric`: histograms and distribution functions of numbers.
 * :mod:`quorate.distributions.normal`: normal distributions.
 * :mod:`quorate.distributions.hypotheses`: one of finitely many densities, and covers.
-* :mod:`quorate.distributions.shares`, :mod:`quorate.distributions.simplices`: what a user adds.
-* :mod:`quorate.distributions.projection`: from noisy shares to a distribution, and how far off.
+* :mod:`quorate.distributions.shares`, :mod:`quorate.core.bounds.simplices`: the contribution of a
+  user.
+* :mod:`quorate.distributions.projection`: noisy shares become a distribution, with an error bound.
 """
 
 from __future__ import annotations

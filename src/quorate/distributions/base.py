@@ -66,7 +66,7 @@ class UserDistribution(UserEstimator):
     algorithm_: Route
 
     def _check_common(self) -> None:
-        """Refuse what parameters show to be wrong, before the charge."""
+        """Refuse invalid parameters, before the charge."""
         _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         _validate.one_of(self._algorithms, algorithm=self.algorithm)
@@ -87,14 +87,14 @@ class UserDistribution(UserEstimator):
                 )
 
     def _keep_names(self, X: Any) -> None:
-        """Remember the names of the columns of labels, which are read in another way."""
+        """Remember the names of label columns, which are not read by the usual functions."""
         names = declared_names(X)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     @staticmethod
     def _check_one_feature(X: Any) -> None:
-        """Refuse more than one column, as far as ``X`` tells."""
+        """Refuse more than one column, if the shape of ``X`` is known."""
         shape = getattr(X, "shape", None)
         several = isinstance(shape, tuple) and len(shape) == 2 and shape[1] != 1
         if several or (isinstance(X, Crowd) and X.n_features != 1):
@@ -121,14 +121,14 @@ class UserDistribution(UserEstimator):
 
 
 def _record_powers(part: UserData) -> NDArray[np.int64]:
-    """Return the power of two that each user's number of records reaches up to."""
+    """Return each user's number of records, rounded up to a power of two, as its exponent."""
     return np.ceil(np.log2(np.maximum(part.record_counts(), 1))).astype(np.int64)
 
 
 def draw(
     shares: NDArray[np.float64], n_samples: int, random_state: RandomState
 ) -> NDArray[np.int64]:
-    """Return ``n_samples`` places, drawn with these chances.
+    """Return ``n_samples`` random indices with these probabilities.
 
     >>> draw(np.array([0.0, 1.0]), 3, 0).tolist()
     [1, 1, 1]

@@ -1,20 +1,21 @@
-r"""From noisy shares to a distribution, and how far from the truth that is.
+r"""Noisy shares become a distribution, and bounds on its error.
 
-Noisy shares x = p + z are moved to the nearest distribution q (in the L2 norm): with a level
-:math:`\theta` that makes them add up to 1, :math:`q_j = \max(x_j - \theta, 0)`. [1]_
+Noisy shares x = p + z are projected to the nearest distribution q (in the L2 norm): :math:`q_j =
+\max(x_j - \theta, 0)`, with the level :math:`\theta` at which they add up to 1. [1]_
 
 How far q is from p
 -------------------
 The total variation is :math:`\sum_j (q_j - p_j)_+ = \sum_j (p_j - q_j)_+`. Where q_j > 0 the first
-term is :math:`(z_j - \theta)_+`, elsewhere 0; where q_j = 0, :math:`p_j \le \theta - z_j`. So
+summand is :math:`(z_j - \theta)_+`, elsewhere it is 0; where q_j = 0, :math:`p_j \le \theta - z_j`.
+So
 
 .. math:: TV(q, p) \le \min\Bigl(\sum_j (z_j - \theta)_+, \sum_j (\theta - z_j)_+\Bigr),
 
-and with the first sum for :math:`\theta \ge 0` and the second for :math:`\theta < 0`, for noise
-that is symmetric, the law of :math:`S_t = \sum_j (z_j - t)_+` at :math:`t = |\theta|` decides. The
-level is *released*, so a bound may depend on it: it is smaller if most of the noise was cut away.
-Since it depends on the noise, bounds are computed for t = 0, b, 2b, ... at once, and their failure
-probabilities add up.
+If the first sum is used for :math:`\theta \ge 0` and the second for :math:`\theta < 0`, then for
+symmetric noise only the law of :math:`S_t = \sum_j (z_j - t)_+` at :math:`t = |\theta|` is needed.
+The level is *released*, so a bound may depend on it; the bound is smaller if most of the noise was
+removed. As the level depends on the noise, bounds are computed for t = 0, b, 2b, ... at once, and
+their failure probabilities add up.
 
 References
 ----------
@@ -65,7 +66,7 @@ def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -
     r"""Return a bound on the total variation distance, for Laplace noise of this scale.
 
     An excess :math:`(z - t)_+` is 0, or with probability :math:`e^{-t/b}/2` exponential with mean
-    b, so a sum of k of them is a gamma variable with a binomial number of terms: its distribution
+    b. So a sum of k of them is a gamma variable with a binomial number of terms, whose distribution
     is known exactly. For up to six categories the norm of the centred noise gives a smaller bound,
     as for normal noise.
 
@@ -100,8 +101,8 @@ def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -
 def balanced_bound(*, scale: float, categories: int, level: float, beta: float) -> float:
     """Bound the total variation error for Laplace noise that adds up to zero.
 
-    Estimated from public simulations, with a margin for their number; one of the categories may be
-    absence.
+    It is estimated from public simulations, with a margin for their finite number; one of the
+    categories may be absence.
 
     >>> round(balanced_bound(scale=2 / 300, categories=6, level=0.001, beta=0.05), 4)
     0.0361
@@ -120,7 +121,7 @@ def _balanced_excess(categories: int, cell: int, chance: float) -> float:
 
 @lru_cache(maxsize=8)
 def balanced_noise(draws: int, categories: int) -> NDArray[np.float64]:
-    """Return public draws of Laplace noise of scale 1 given that each row adds up to zero.
+    """Return public draws of Laplace noise of scale 1, given that each row adds up to zero.
 
     >>> bool(np.abs(balanced_noise(3, 5).sum(axis=1)).max() < 1e-9)
     True
@@ -140,11 +141,11 @@ def balanced_noise(draws: int, categories: int) -> NDArray[np.float64]:
 def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) -> float:
     r"""Bound the total variation error for normal noise of this standard deviation.
 
-    Few categories: a projection does not increase distances, so the L2 error is at most the
-    length of the noise without its mean, and TV is at most :math:`\sqrt k / 2` times that. Many:
-    :math:`S_t` has a known mean and changes by at most :math:`\sqrt k` times the L2 change of the
-    noise, so by Gaussian concentration it exceeds its mean by :math:`\sigma\sqrt{2 k \ln(1/\beta)}`
-    with a probability of at most :math:`\beta`.
+    For few categories: a projection does not increase distances, so the L2 error is at most the
+    length of the centred noise, and the total variation is at most :math:`\sqrt k / 2` times that.
+    For many: :math:`S_t` has a known mean and changes by at most :math:`\sqrt k` times the L2
+    change of the noise. So by Gaussian concentration it exceeds its mean by :math:`\sigma\sqrt{2 k
+    \ln(1/\beta)}` with a probability of at most :math:`\beta`.
 
     >>> round(gaussian_bound(sigma=0.01, categories=6, level=0.0, beta=0.05), 4)
     0.0408
@@ -174,9 +175,9 @@ def mixed_bound(
 
     The noise is :math:`z + y - c\sum_j y_j` for a released centre c, with z of size ``inner`` and y
     of size ``outer``, Laplace or normal; ``balanced`` says that z adds up to zero. By the
-    inequality at the top the total variation is at most the larger of the sums of its positive and
-    of its negative terms, whose distribution is estimated from public simulations, with a margin
-    for their number.
+    inequality of the module the total variation is at most the larger of the sums of its positive
+    and of its negative terms. Their distribution is estimated from public simulations, with a
+    margin for their finite number.
 
     >>> flat = np.full(6, 1 / 6)
     >>> found = mixed_bound(inner=0.0, outer=1.0, centre=flat, pure=True, beta=0.05)
@@ -200,8 +201,9 @@ def mixed_bound(
 def laplace_sum(terms: int, beta: float) -> float:
     r"""Bound a sum of Laplace variables of scale 1, except with probability ``beta``.
 
-    Few terms: estimated from public simulations, with a margin for their number. Many: Chernoff's
-    bound :math:`\min_t (\ln(1/\beta) - k\ln(1 - t^2))/t` over t in (0, 1).
+    For few terms it is estimated from public simulations, with a margin for their finite number.
+    For many it is Chernoff's bound :math:`\min_t (\ln(1/\beta) - k\ln(1 - t^2))/t` over t in (0,
+    1).
 
     >>> round(laplace_sum(6, 0.02), 1), round(laplace_sum(100, 0.02), 1)
     (7.4, 39.9)
@@ -216,9 +218,9 @@ def laplace_sum(terms: int, beta: float) -> float:
 
 @lru_cache(maxsize=64)
 def _laplace_length(categories: int, beta: float) -> float:
-    """Return a quantile of the length of Laplace noise of scale 1 without its mean.
+    """Return a quantile of the length of centred Laplace noise of scale 1.
 
-    Read off public draws, with a margin for their number.
+    It is estimated from public draws, with a margin for their finite number.
     """
     noise = public_generator(_SEED).laplace(size=(_DRAWS, max(2, categories)))
     noise -= noise.mean(axis=1, keepdims=True)
@@ -227,5 +229,5 @@ def _laplace_length(categories: int, beta: float) -> float:
 
 
 def _peeled(beta: float, cell: int) -> float:
-    """Return the chance that cell 0, 1, 2, ... may fail with, on either side: beta together."""
+    """Return two-sided failure probabilities for cells 0, 1, 2, ...; they add up to ``beta``."""
     return beta * (0.4 if cell == 0 else 0.1 * 0.5**cell)

@@ -20,19 +20,21 @@ _COVERS = "Privacy noise and people who were left out; not the sampling of the p
 class DistributionError(StatedError):
     """How far a released distribution is from that of the people in the data.
 
-    Computed from public and released numbers. For a population, the sampling error comes on top.
+    Computed from public and released numbers. It does not include the sampling error relative to a
+    population.
 
     Attributes
     ----------
     metric : str
-        What is measured: total variation, the largest distance of the distribution functions, ...
+        The distance that is bounded: total variation, the largest distance of the distribution
+        functions, ...
     noise : float
         Bound on the effect of the noise.
     left_out : float
-        Bound of what people who were left out as too far from the others would have changed; no
-        assumption about them is made.
+        Bound on the effect of users who were left out because they are too far from the others; it
+        assumes nothing about them.
     bound : float
-        Both together; not exceeded with probability ``confidence``.
+        The sum of both; holds with probability ``confidence``.
     confidence : float
 
     Examples
@@ -50,7 +52,7 @@ class DistributionError(StatedError):
 
     @property
     def coordinates(self) -> tuple[float, ...]:
-        """The bound: one number is stated for the whole distribution."""
+        """The bound; the whole distribution has a single number."""
         return (self.bound,)
 
     @property

@@ -1,6 +1,6 @@
-"""What a user holds of each category: statistics that the core asks of users.
+"""Each user's shares of categories: statistics that are evaluated in the core.
 
-Exact totals of shares are a question of their own, :mod:`quorate.core.questions.shares`.
+Exact totals of shares are in :mod:`quorate.core.questions.shares`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CategoryCodes:
     column: int = 0
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
-        """Return the numbers; what is no number of a category is none."""
+        """Return the category numbers; -1 for a value that is not a category."""
         values = part.X[:, self.column]
         known = (values >= 0) & (values < self.categories) & (np.floor(values) == values)
         return np.where(known, values, -1.0).astype(np.int64)
@@ -49,7 +49,7 @@ class CategoryCodes:
 
 @dataclass(frozen=True)
 class IntervalCodes:
-    """Numbers the intervals between increasing public edges; the outer ones are unbounded.
+    """Numbers the intervals between increasing public edges; the outer intervals are unbounded.
 
     >>> people = UserData.from_arrays([[1.0], [5.0], [-3.0], [2.0]], users=[4, 9, 4, 4])
     >>> IntervalCodes((0.0, 1.0, 2.0, 4.0))(people).tolist()
@@ -60,7 +60,10 @@ class IntervalCodes:
     column: int = 0
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
-        """Return the interval of each record: closed on the left, the last one on both sides."""
+        """Return the interval of each record.
+
+        Intervals include their left end, and the last one also its right end.
+        """
         inner = np.array(self.edges[1:-1])
         return np.asarray(np.searchsorted(inner, part.X[:, self.column], side="right"), np.int64)
 
@@ -68,7 +71,7 @@ class IntervalCodes:
 def dense_shares(
     part: UserData, coder: Coder, categories: int
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
-    """Yield blocks of users: their rows of shares, and which of them are absent.
+    """Yield blocks of users: their rows of shares, and which users are absent.
 
     A share is one division of two integers, so it does not depend on other users.
 
@@ -131,7 +134,7 @@ class Weights:
     up: bool = False
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        """Return one weight a user."""
+        """Return one weight per user."""
         known = self.coder(users) >= 0
         records = np.bincount(users.user_index()[known], minlength=users.n_users).astype(np.int64)
         wholes = np.maximum(records, self.cap)

@@ -77,7 +77,7 @@ class HorizonBall(Bound):
         object.__setattr__(self, "centre", centre)
 
     def offsets_in_steps(self, values: Floats, step: float, *, out: Floats) -> None:
-        """Always refused. The limit depends on what was used before; see :func:`bounded_period`."""
+        """Raise an error, as the limit depends on earlier use; see :func:`bounded_period`."""
         raise NotImplementedError
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:

@@ -380,7 +380,7 @@ class Rounds:
         return found * step, noise * step
 
     def _noisy(self, numbers: Sealed, square: Fraction) -> tuple[Floats, float]:
-        """Release sealed numbers for a part of mu squared, with the deviation of their noise."""
+        """Release sealed numbers for a part of mu squared, and the deviation of their noise."""
         mechanism = NoisyNumbers(
             size=numbers.shape[0],
             moves=numbers.moves,

@@ -1,4 +1,4 @@
-"""Which categories people's records fall into: a private distribution."""
+"""The distribution of people's records over categories, estimated privately."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class _MarkedCodes:
 
 
 def _is_marked(crowd: Crowd, labels: tuple[Any, ...]) -> bool:
-    """Return whether the features of a crowd are the columns that these categories become."""
+    """Return whether the features of a crowd are the indicator columns of these categories."""
     names = crowd.feature_names or ("",)
     source = names[0].removesuffix(f"={labels[0]}")
     return names == tuple(f"{source}={label}" for label in labels)
 
 
 def as_categories(categories: Any) -> tuple[Any, ...]:
-    """Return public categories as a tuple; refuse fewer than two, or one twice.
+    """Return public categories as a tuple; refuse fewer than two, or duplicates.
 
     >>> as_categories(["pitcher", "catcher"])
     ('pitcher', 'catcher')
@@ -101,7 +101,7 @@ class DiscreteDistribution(UserDistribution):
 
     The records of each user give shares of the categories, which add up to 1. The distribution is
     the mean of these shares over users, so every user counts once. The noise does not grow with the
-    number of records per user, and it shrinks if users are alike.
+    number of records per user, and it shrinks if users are similar.
 
     Privacy
     -------
@@ -113,43 +113,44 @@ class DiscreteDistribution(UserDistribution):
         released: ``pmf_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A user's shares, rounded down to whole steps, are a point of a simplex (see
-        :mod:`~quorate.core.questions.shares`), so one user moves the totals by at most 2 in the L1
-        and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories. *laplace*,
-        *gaussian*: one noisy sum of such points; up to 64 categories the Laplace noise adds up to
-        zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*, *ball*: a count of
-        close pairs (sensitivity 1, secret pairs); then a rough centre, private radii, and sums of
-        offsets inside a small ball (:class:`~quorate.core.bounds.trimmed.Trimmed`), each drawn from
-        one account. Making the shares add up to 1 happens after the release. Popular labels: one
-        vote per user (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
+        :mod:`~quorate.core.questions.shares`). So one user moves the totals by at most 2 in the L1
+        norm and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories. *laplace*,
+        *gaussian*: one noisy sum of such points. For up to 64 categories the Laplace noise is drawn
+        so that it adds up to zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*,
+        *ball*: a count of close pairs (sensitivity 1, secret pairs); then a rough centre, private
+        radii, and sums of offsets inside a small ball
+        (:class:`~quorate.core.bounds.trimmed.Trimmed`). Each is drawn from one account. Scaling the
+        shares so that they add up to 1 happens after the release. Popular labels: one vote per user
+        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
 
     Utility
     -------
     With probability 95 % the total variation distance from the exact mean of the shares is at most
-    ``error_.bound``, including users who were left out. If users are not alike it is about
+    ``error_.bound``, including users who were left out. If users are not similar it is about
     :math:`k/(n\varepsilon)` for k categories and n users; see
     :func:`~quorate.distributions.projection.laplace_bound`.
 
     Complexity
     ----------
-    Time :math:`O(N \log N)` for N records and one pass; the algorithms for people who are alike
-    make six passes over n rows of k shares, in blocks.
+    Time :math:`O(N \log N)` for N records and one pass. The algorithms for similar users make six
+    passes over n rows of k shares, in blocks.
 
     Parameters
     ----------
     epsilon : float
     categories : sequence or "popular"
-        Public labels: all numbers, or read as text. Records with any other label are dropped.
-        ``"popular"`` finds the labels (text or whole numbers) that many people hold, for three
-        tenths of ``epsilon`` and half of ``delta``, which must be positive; all other labels
+        Public labels: all numbers, or compared as text. Records with any other label are dropped.
+        ``"popular"`` finds the labels (text or whole numbers) that many people have, for three
+        tenths of ``epsilon`` and half of ``delta``, which must be positive. All other labels
         together have the share ``other_``.
     delta : float, default=0.0
     algorithm : str, default="auto"
         ``"laplace"`` or ``"gaussian"``: noise on the mean of all shares. ``"polytope"`` (pure) or
-        ``"ball"``: a mean inside a small region around a private centre, for people who are alike;
-        people outside of it are left out and counted.
+        ``"ball"``: a mean inside a small region around a private centre, for similar users. Users
+        outside of it are left out, and the bound includes them.
     alike : bool, default=False
         Whether it is publicly known that all people have similar distributions. Then ``"auto"``
-        searches for a small ball with fewer users, too.
+        tries a small ball even with fewer users.
     records : int, "auto" or None, default=None
         ``None`` gives every person the same weight. A number M gives every record the same weight,
         up to M records per person; ``"auto"`` finds M privately. The sum of the weights is then
@@ -223,7 +224,7 @@ class DiscreteDistribution(UserDistribution):
         Parameters
         ----------
         X : array of shape (records,) or (records, 1), or a crowd with one feature
-            In a crowd the categories are numbers, or the columns of zeros and ones that they became
+            The categories of a crowd are numbers, or the columns of zeros and ones made from them
             when the table was read with ``categories={name: [...]}``.
         y : ignored
         users : array of shape (records,) or str
@@ -318,7 +319,7 @@ class DiscreteDistribution(UserDistribution):
         return released_by(run, self.algorithm)
 
     def pmf(self, X: Any) -> NDArray[np.float64]:
-        """Return the released share of each label in ``X``; 0 for labels that are no category."""
+        """Return the released share of each label in ``X``; 0 for other labels."""
         check_columns(X, [self.categories_])
         (column,) = label_columns(X)
         places = label_places(column, self.categories_)
@@ -335,7 +336,7 @@ class DiscreteDistribution(UserDistribution):
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> NDArray[Any]:
         """Draw labels from the released distribution; no records are touched.
 
-        Labels that were not popular are not drawn.
+        Labels that were not found popular are not drawn.
         """
         if not float(np.sum(self.pmf_)) > 0:
             raise ParameterError("No category has a share to draw from: no label was popular.")
@@ -355,7 +356,7 @@ class DiscreteDistribution(UserDistribution):
 
 
 def released_by(run: DiscreteRun, algorithm: str) -> ReleasedShares:
-    """Return what the algorithm of this name releases."""
+    """Return the release of the algorithm with this name."""
     asked = "it was requested."
     match algorithm:
         case "auto":

@@ -1,12 +1,12 @@
-"""The expected error of each way to shares of categories, from public numbers, and one question.
+"""Expected errors of the algorithms for shares of categories, and the choice among them.
 
-*Laplace* noise on the shares of all users works for every data set. Where users are alike, a small
-ball around a rough centre holds most of them, and the noise shrinks with the ball: in the L1 norm
-under pure privacy (the polytope), in the L2 norm with Gaussian noise. How alike users have to be
-follows from the expected errors; whether they are is asked of disjoint pairs of users, for a small
-part of epsilon, if the expected gain exceeds that price. Users outside of the ball are counted in,
-with the noise of the whole simplex, where they are many enough to be seen. The planner asks the
-same functions.
+*Laplace* noise on the shares of all users works for every data set. If users are similar, a small
+ball around a rough centre contains most of them, and the noise shrinks with the ball: in the L1
+norm under pure privacy (the polytope), in the L2 norm with Gaussian noise. The expected errors say
+how similar users have to be. Whether they are is estimated from disjoint pairs of users, for a
+small part of epsilon, if the expected gain exceeds this cost. Users outside of the ball are
+included, with the noise of the whole simplex, if there are enough of them to be detected. The
+planner calls the same functions.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ _PLANS = (_PERCENT[None, :], np.stack([_PERCENT**2, _PERCENT]))
 
 
 def stretch(norm: int, categories: int, share: float) -> float:
-    """Return how far this share of users is from their centre, relative to a typical one.
+    """Return the distance of this quantile of users from their centre, relative to a typical one.
 
-    Coordinates are taken to be normal, so that distances hardly vary in many dimensions. The L1
-    length of k of them has the mean k sqrt(2/pi) and the variance k (1 - 2/pi); twice the squared
-    L2 length has the root sqrt(2 k - 1) + z (Fisher), and is typically 2 k.
+    Coordinates are assumed to be normal, so distances hardly vary in many dimensions. The L1 length
+    of k coordinates has the mean k sqrt(2/pi) and the variance k (1 - 2/pi). The root of twice the
+    squared L2 length is about sqrt(2 k - 1) + z (Fisher), and twice the squared length is typically
+    2 k.
 
     >>> round(stretch(2, 6, 0.99), 2), round(stretch(2, 1000, 0.99), 2)
     (1.63, 1.05)
@@ -81,18 +82,18 @@ def stretch(norm: int, categories: int, share: float) -> float:
 
 @dataclass(frozen=True)
 class Likeness:
-    """A question to pairs of users: whether most of them are so close that a ball is worth it.
+    """A test on pairs of users: whether most of them are close enough for a ball.
 
     Attributes
     ----------
     norm : {1, 2}
         Norm of the ball.
     spread : float
-        Distance from the centre, in this norm, up to which the ball is worth it.
+        Distance from the centre, in this norm, up to which a ball reduces the error.
     reach : float
         Distance up to which a pair is close.
     epsilon : float
-        What the question costs.
+        Cost of the test.
     """
 
     norm: int
@@ -102,7 +103,7 @@ class Likeness:
 
     @property
     def route(self) -> Route:
-        """The algorithm that is used if people are alike."""
+        """The algorithm that is used if users are similar."""
         name = "ball" if self.norm == 2 else "polytope"
         return Route(name=name, reason="users are alike: most pairs of them are close.")
 
@@ -113,7 +114,7 @@ UNLIKE = Route(name="laplace", reason="users are not alike enough for a small ba
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedErrors:
-    """Expected errors of all ways to the shares of k categories: the deviation of one share.
+    """Expected errors of all algorithms for shares of k categories, per share.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ class ExpectedErrors:
     epsilon : float
         The epsilon that is left.
     mu : float
-        Of Gaussian differential privacy; 0 under pure.
+        Parameter of Gaussian differential privacy; 0 for pure differential privacy.
 
     Examples
     --------
@@ -143,19 +144,21 @@ class ExpectedErrors:
         return math.sqrt(2.0) * 2.0 / (self.users * self.epsilon)
 
     def _price(self, *, answers: int, users: float, loss: float) -> float:
-        r"""Return the epsilon of a choice that is wrong with chance a exp(-epsilon n / ``users``).
+        r"""Return the epsilon of a choice that fails with a probability that falls in n epsilon.
 
-        A wrong one adds ``loss`` times the error. Price plus expected loss are smallest where the
-        derivative is zero. No choice may take more than an eighth of epsilon.
+        This probability is a exp(-epsilon n / ``users``).
+
+        A wrong choice adds ``loss`` times the error. The sum of cost and expected loss is smallest
+        where its derivative is zero. No choice may take more than an eighth of epsilon.
         """
         nats = math.log(max(math.e, loss * answers * self.users * self.epsilon / users))
         return min(users * nats / self.users, _MOST_ASKED * self.epsilon)
 
     @property
     def asking(self) -> float:
-        """Price of the question: noise of 1 / epsilon has to exceed a quarter of the pairs.
+        """Cost of the test: it fails if noise of scale 1 / epsilon exceeds a quarter of the pairs.
 
-        Where people are not alike, a ball costs about half of the error more.
+        If users are not similar, a ball raises the error by about a half.
 
         >>> round(ExpectedErrors(users=1000, categories=6, epsilon=1.0, mu=0.0).asking, 3)
         0.033
@@ -164,23 +167,25 @@ class ExpectedErrors:
 
     @property
     def searching(self) -> float:
-        """Price of a radius: wrong cells score worse by half of the users, with epsilon / 2.
+        """Cost of a radius: wrong cells score lower by half of the users, with epsilon / 2.
 
-        Where everybody is outside, the error is that of noise on all shares: about four times that
-        of a ball that pays.
+        If all users are outside of the ball, the error is that of noise on all shares: about four
+        times that of a useful ball.
         """
         return self._price(answers=CELLS, users=4.0, loss=4.0)
 
     def after(self, price: float) -> ExpectedErrors:
-        """Return the same after a pure draw of this price."""
+        """Return the same expected errors after a pure mechanism with this epsilon."""
         square = max(0.0, self.mu**2 - float(as_gaussian(Fraction(price))))
         return replace(self, epsilon=max(0.0, self.epsilon - price), mu=math.sqrt(square))
 
     def ball(self, norm: int, spread: float) -> tuple[float, tuple[float, ...]]:
-        """Return the expected error of a ball around users of this spread, and the best shares.
+        """Return the expected error of a ball around users of this spread.
 
-        The shares of the budget (of epsilon, or of mu squared) are those of each rough centre;
-        between a centre and the next a radius is searched for. Two centres are s squared and s.
+        Return also the best shares of the budget.
+
+        Each rough centre gets a share of the budget (of epsilon, or of mu squared). Between two
+        centres a radius is searched for. For two centres the shares are s squared and s.
         """
         found = [self._shrunk(norm, np.array([spread]), plans)[0] for plans in _PLANS]
         best = min(range(len(_PLANS)), key=lambda rounds: float(found[rounds].min()))
@@ -193,10 +198,10 @@ class ExpectedErrors:
         return float(self._shrunk(norm, np.array([spread]), plan)[0, 0])
 
     def _shrunk(self, norm: int, spreads: Floats, plans: Floats) -> Floats:
-        """Return the noise of a share after a mean in a ball around each centre of the last one.
+        """Return the noise of a share after means in balls around one centre after the other.
 
-        One row for each spread, one column for each plan. A radius is rounded up to the next one
-        that is searched, by half a step in the mean.
+        One row for each spread, one column for each plan. A radius is rounded up to the next
+        candidate, on average by half a step.
         """
         kept = self
         for _ in plans:
@@ -215,21 +220,21 @@ class ExpectedErrors:
         return noise * (math.sqrt(2.0) if norm == 1 else 1.0)
 
     def _centre_error(self, norm: int, noise: Floats) -> Floats:
-        """Return the distance of a noisy centre that was made a distribution from the true one.
+        """Return the distance between the true centre and a noisy one, projected to a distribution.
 
-        Shares that are left above 0 exceed the level that was cut by the noise or so each, and add
-        up to at most 1.
+        Each share that stays above 0 exceeds the subtracted level by at least about the noise, and
+        all shares add up to at most 1.
         """
         left = np.maximum(1.0, np.minimum(self.categories - 1.0, 1.0 / noise))
         return np.asarray(noise * (left if norm == 1 else np.sqrt(left)))
 
     @property
     def nearly_all(self) -> float:
-        """Share of the users whom a ball should hold: all but those whom noise hides."""
+        """Share of the users that a ball should contain: all except what noise hides."""
         return 1.0 - 1.0 / max(4.0, self.users * self.epsilon)
 
     def widest(self, norm: int) -> float:
-        """Return the largest spread at which the ball of this norm still pays; 1 / n if none."""
+        """Return the largest spread at which the ball of this norm is useful; 1 / n if none."""
         count = max(0, math.floor(math.log(self.users * DIAMETER[norm] / 2.0, RATIO)))
         spreads = DIAMETER[norm] / 2.0 * np.float64(RATIO) ** -np.arange(count, dtype=np.float64)
         errors = [self._shrunk(norm, spreads, plans).min(axis=1) for plans in _PLANS]
@@ -237,14 +242,14 @@ class ExpectedErrors:
         return float(paying[0]) if paying.size else 1.0 / self.users
 
     def typical(self, widest: float) -> float:
-        """Return the spread that is expected of people of whom only a limit of it is known."""
+        """Return the expected spread of users if only an upper limit of it is known."""
         return _HALF * widest
 
     @cached_property
     def _best_norm(self) -> tuple[int, float]:
-        """The norm whose ball pays for people who differ most, and the spread up to which it does.
+        """The norm whose ball is useful up to the largest spread, and that spread.
 
-        Spreads in L1 are compared by those in L2 of the same people.
+        Spreads in L1 are compared through the L2 spreads of the same users.
         """
         wide = {norm: self.widest(norm) for norm in (1, 2)}
         norm = 2 if wide[2] * self.l1_of_l2 > wide[1] else 1
@@ -252,13 +257,17 @@ class ExpectedErrors:
 
     @property
     def l1_of_l2(self) -> float:
-        """How much longer the offset of a user from the centre is in L1, for normal coordinates."""
+        """The ratio of the L1 and the L2 length of a user's offset.
+
+        Coordinates are assumed to be normal.
+        """
         return _L1_OF_L2 * math.sqrt(self.categories)
 
     def question(self, *, alike: bool = False) -> Likeness | None:
-        """Return the question that is worth its price, or None.
+        """Return the test that is worth its cost, or None.
 
-        Half of all data sets are taken to be alike, or all of them if that is publicly known.
+        The prior probability that users are similar is one half, or one if this is public
+        knowledge.
         """
         epsilon = self.asking
         if epsilon >= _MOST_ASKED * self.epsilon:
@@ -275,7 +284,7 @@ class ExpectedErrors:
     def decide(
         self, *, relation: Relation, weighted: bool = False, alike: bool = False
     ) -> Likeness | Route:
-        """Return what ``"auto"`` does: an algorithm, or the question on which the choice depends.
+        """Return the choice of ``"auto"``: an algorithm, or the test that decides between two.
 
         >>> known = dict(categories=100, epsilon=1.0, mu=0.2367)
         >>> few, many = (ExpectedErrors(users=n, **known) for n in (150, 3000))

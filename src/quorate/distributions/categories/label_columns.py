@@ -1,7 +1,8 @@
-"""Columns of labels, whatever declares their types, and their places among public categories.
+"""Columns of labels of any type, and the indices of their values among public categories.
 
-A list and an array of objects declare no type: they are read cell by cell. Arrays and whatever
-speaks Arrow declare one. Errors depend on shapes and types, never on the value of a cell.
+A list and an array of objects declare no type: they are read cell by cell. Other arrays, and tables
+with the Arrow interface, declare a type. Errors depend on shapes and types, never on the value of a
+cell.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def are_numbers(labels: Sequence[Any]) -> bool:
 
 
 def label_places(column: Any, labels: tuple[Any, ...]) -> Floats:
-    """Return the place of each entry of a column among public labels; NaN for any other.
+    """Return the index of each entry of a column among public labels; NaN for other entries.
 
     >>> label_places(np.array(["b", "z"]), ("a", "b")).tolist()
     [1.0, nan]
@@ -81,7 +82,7 @@ def label_places(column: Any, labels: tuple[Any, ...]) -> Floats:
 
 
 def number_places(values: Floats, labels: Floats) -> NDArray[np.int64]:
-    """Return the place of each value among ``labels``, or -1.
+    """Return the index of each value among ``labels``, or -1.
 
     >>> number_places(np.array([2.0, np.nan, 7.0]), np.array([7.0, 2.0])).tolist()
     [1, -1, 0]
@@ -93,7 +94,7 @@ def number_places(values: Floats, labels: Floats) -> NDArray[np.int64]:
 
 
 def _as_numbers(column: Any) -> Floats:
-    """Return a column as floats; what is no number, in a column of whatever type, is NaN."""
+    """Return a column of any type as floats; NaN for a value that is not a number."""
     if not isinstance(column, np.ndarray):
         return np.concatenate([np.empty(0), *map(_of_arrow, column.chunks)])
     if isinstance(column, np.ma.MaskedArray) and column.dtype.kind in "fiub":

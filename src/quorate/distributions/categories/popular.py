@@ -1,4 +1,4 @@
-"""Which labels many people hold: categories that nobody listed beforehand."""
+"""Labels that many people have: categories found privately instead of listed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["check_labels", "own_votes", "popular_labels", "private_labels"]
 
 
 def check_labels(X: Any) -> None:
-    """Refuse a table that holds no single column of labels, by shape and type only.
+    """Refuse a table without exactly one column of labels, by shape and type only.
 
     >>> check_labels(np.array(["x", "y"]))
     """
@@ -85,17 +85,18 @@ def popular_labels(
     account: Account,
     random_state: RandomState,
 ) -> tuple[Label, ...]:
-    """Release the labels that many people have, in the order of labels.
+    """Release the labels that many people have, in sorted order.
 
     Every person votes for the label of one of their records. The record is chosen by a public seed,
-    the person's id and labels, so a vote does not depend on other people. What is released is a
-    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts.
+    the person's id and labels, so a vote does not depend on other people. The votes go to a
+    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`, whose counts are not
+    released.
 
     Parameters
     ----------
     codes : PrivateLabels
     people : People
-        Its only feature is ``codes.numbers``.
+        People whose only feature is ``codes.numbers``.
     epsilon, delta : float
     account : Account
     random_state : int, generator or None

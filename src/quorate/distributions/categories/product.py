@@ -71,33 +71,33 @@ class ProductDistribution(UserDistribution):
         released: ``pmfs_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : By *laplace* or *gaussian* a user is a point of d simplices in whole steps
-        (:func:`~quorate.core.questions.shares.share_totals`), so one user moves all totals together
-        by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. Discrete Laplace or
+        (:func:`~quorate.core.questions.shares.share_totals`). So one user moves all totals together
+        by at most 2 d in the L1 norm and by :math:`\sqrt{2 d}` in the L2 norm. Discrete Laplace or
         discrete Gaussian noise is added to the sums. *mean*: a user's shares of all columns are one
         row (:class:`~quorate.distributions.shares.ShareRows`), and the mean of these rows is that
         of :class:`~quorate.means.user_mean.UserMean`, with a private radius. *cover*: for each of d
         columns one choice of ``epsilon`` / d among finitely many distributions
-        (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which a user's term
-        is clipped; d pure choices cost ``epsilon`` together. Which distributions there are follows
-        from ``categories`` and ``error``.
+        (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which a user's
+        contribution is clipped; d pure choices cost ``epsilon`` together. The distributions to
+        choose from depend on ``categories`` and ``error`` only.
 
     Utility
     -------
-    ``error_.bound`` holds the sum of the total variation distances of all columns with probability
-    95 %, which bounds that of the products: about :math:`d k/(n\varepsilon)` for each of d columns
-    of k categories with Laplace noise, about :math:`\sqrt d k/(n\mu)` with Gaussian noise. With a
-    private radius r < 1 the noise is smaller by the factor r, for people who are alike; the bound
-    is then that of the mean in the L2 norm, times half the square root of the number of all
-    categories. *cover* states nothing (a bound of 1): for people who are alike and hold m records
-    each it is off by at most ``error`` from :math:`\tilde O(k d/\varepsilon + k
-    d^2/(\alpha\varepsilon\sqrt m) + k d^2/(\alpha^2 m))` people on, with :math:`\alpha` = ``error``
+    ``error_.bound`` bounds the sum of the total variation distances of all columns with probability
+    95 %, and hence the distance of the product distributions. It is about :math:`d
+    k/(n\varepsilon)` for each of d columns of k categories with Laplace noise, and about
+    :math:`\sqrt d k/(n\mu)` with Gaussian noise. For similar users a private radius r < 1 reduces
+    the noise by the factor r. The bound is then that of the mean in the L2 norm, times half the
+    square root of the number of all categories. *cover* states no error (a bound of 1). For similar
+    users with m records each it is off by at most :math:`\alpha` = ``error`` if there are
+    :math:`\tilde O(k d/\varepsilon + k d^2/(\alpha\varepsilon\sqrt m) + k d^2/(\alpha^2 m))` users
     (Theorem 41 of [1]_ for each column). A single choice among all products, as in Theorem 44,
     would reduce the last two terms by a factor d, but there are too many products to compare.
 
     Complexity
     ----------
     One pass; time :math:`O(d N \log N)` for N records. With a private radius there are a few more
-    passes. *cover*: :math:`O(2^k(n s + C))` a column of n people, for s = 2.5 k d / ``error`` steps
+    passes. *cover*: :math:`O(2^k(n s + C))` per column for n users, s = 2.5 k d / ``error`` steps
     and C members.
 
     Parameters
@@ -107,14 +107,14 @@ class ProductDistribution(UserDistribution):
         Public labels of each column. A record with another label in some column is dropped.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian", "mean", "cover"}, default="auto"
-        ``"mean"`` searches for a private radius around people who are alike; it needs ``delta`` > 0
-        and ``Relation.REPLACE``. ``"auto"`` uses it if users x columns x epsilon is at least
-        10,000, and otherwise whichever of Laplace and Gaussian noise is smaller. ``"cover"``
-        chooses each column from a cover of all distributions: purely private, for few people with
-        many records and at most 12 categories a column.
+        ``"mean"`` searches for a private radius around similar users; it needs ``delta`` > 0 and
+        ``Relation.REPLACE``. ``"auto"`` uses it if users x columns x epsilon is at least 10,000,
+        and otherwise whichever of Laplace and Gaussian noise is smaller. ``"cover"`` chooses each
+        column from a cover of all distributions. It is pure, and meant for few users with many
+        records and at most 12 categories per column.
     error : float, default=0.5
-        The sum of the total variations that ``"cover"`` is made for: in each of d columns some
-        member lies within a tenth of ``error`` / d of any distribution.
+        The sum of total variation distances for which ``"cover"`` is built: in each of d columns,
+        every distribution is within a tenth of ``error`` / d of some member.
     relation, ledger, data_name, random_state
         As in every estimator; ``random_state`` seeds :meth:`sample`.
 
@@ -224,7 +224,7 @@ class ProductDistribution(UserDistribution):
         return tuple(as_categories(column) for column in self.categories)
 
     def _covers(self, sizes: tuple[int, ...]) -> tuple[SimplexGrid, ...]:
-        """Return the members to choose from in each column; refuse too many, before the charge."""
+        """Return the candidate distributions of each column; refuse too many, before the charge."""
         try:
             return product_cover(sizes, float(self.error))
         except ParameterError as refused:
@@ -236,7 +236,7 @@ class ProductDistribution(UserDistribution):
     def _choose(
         self, people: People, account: Account, covers: tuple[SimplexGrid, ...]
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
-        """Choose the distribution of each column from its cover, with as much epsilon each."""
+        """Choose the distribution of each column from its cover, with equal shares of epsilon."""
         epsilon = float_down(account.left / len(covers))
         known: dict[str, Any] = {"clip": Clip(0.5), "epsilon": epsilon, "account": account}
         chosen = [choose_member(people, cover, **known) for cover in covers]
@@ -292,7 +292,7 @@ class ProductDistribution(UserDistribution):
         return self.delta > 0 and self.relation is Relation.REPLACE
 
     def _radius_pays(self, columns: int, categories: int) -> str | None:
-        """Return why a private radius is tried, from public numbers; None if it is not."""
+        """Return why a private radius is tried, from public numbers; None if it is not tried."""
         if self.algorithm == "mean":
             return "it was requested."
         enough = columns * float(self.epsilon) >= _RADIUS_USERS and categories <= _MAX_ROW
@@ -318,7 +318,7 @@ class ProductDistribution(UserDistribution):
         return pmfs, [stated], route
 
     def _way(self, account: Account, columns: int) -> tuple[bool, Route]:
-        """Compare the mean sizes of the two kinds of noise, from public numbers."""
+        """Compare the mean lengths of Laplace and Gaussian noise, from public numbers."""
         if self.algorithm != "auto":
             route = Route(name=self.algorithm, reason="it was requested.")
             return self.algorithm == "gaussian", route
@@ -330,7 +330,7 @@ class ProductDistribution(UserDistribution):
         return False, Route(name="laplace", reason=f"the least noise for {columns} column(s).")
 
     def _size(self, people: People, account: Account, *, gaussian: bool) -> tuple[float, float]:
-        """Release the number of people who are there, which is private under add/remove."""
+        """Release the number of people with records, which is private under add/remove."""
         bound = Interval(0.0, 1.0, centre=0.0)
         mechanism = _mechanism(bound, people, account, gaussian=gaussian, share=_COUNT_SHARE)
         totals = people.total(_Present(bound), mechanism.grid)
@@ -373,7 +373,7 @@ class ProductDistribution(UserDistribution):
 
 @dataclass(frozen=True)
 class _Present:
-    """Whether people hold a record."""
+    """Whether a person has a record."""
 
     bound: Bound
 

@@ -70,9 +70,9 @@ class DiscreteRun:
     categories : int
     account : Account
     cap : int, default=1
-        Records up to which a user's weight grows; 1 counts everybody once.
+        Number of records up to which a user's weight grows; 1 counts every user once.
     alike : bool, default=False
-        Whether it is publicly known that all users are alike.
+        Whether it is public knowledge that all users are similar.
     """
 
     people: People
@@ -84,22 +84,22 @@ class DiscreteRun:
 
     @property
     def relation(self) -> Relation:
-        """The neighbours that the account is about."""
+        """The neighbouring relation of the account."""
         return self.account.relation
 
     @property
     def _users(self) -> int:
-        """The public number of users, where it is public."""
+        """The number of users where it is public, otherwise None."""
         return max(1, self.people.size_bound)
 
     @property
     def _balances(self) -> bool:
-        """Whether Laplace noise on shares is to add up to zero, which pays for few of them."""
+        """Whether Laplace noise is drawn so that it adds up to zero, for few categories."""
         return self.relation is Relation.REPLACE and self.categories <= FEW
 
     @property
     def _errors(self) -> ExpectedErrors:
-        """Expected errors of all ways with what is left of the budget."""
+        """Expected errors of all algorithms with the rest of the budget."""
         return ExpectedErrors(
             users=self._users,
             categories=self.categories,
@@ -108,7 +108,7 @@ class DiscreteRun:
         )
 
     def adapt(self) -> ReleasedShares:
-        """Ask whether users are alike, if that is worth its price, and use the best algorithm."""
+        """Test whether users are similar, if that is worth its cost, and use the best algorithm."""
         question = self._errors.decide(
             relation=self.relation, weighted=self.cap > 1, alike=self.alike
         )
@@ -119,11 +119,11 @@ class DiscreteRun:
         return self._shrink(question.norm, question.spread, question.route)
 
     def laplace(self, reason: str) -> ReleasedShares:
-        """Add Laplace noise to everybody's shares."""
+        """Add Laplace noise to the shares of all users."""
         return self._whole(self.account.left, None, Route(name="laplace", reason=reason))
 
     def gaussian(self, reason: str) -> ReleasedShares:
-        """Add Gaussian noise to everybody's shares."""
+        """Add Gaussian noise to the shares of all users."""
         return self._whole(None, self.account.square_left, Route(name="gaussian", reason=reason))
 
     def ball(self, reason: str) -> ReleasedShares:
@@ -135,9 +135,9 @@ class DiscreteRun:
         return self._shrink(1, self._errors.widest(1), Route(name="polytope", reason=reason))
 
     def _shrink(self, norm: int, spread: float, route: Route) -> ReleasedShares:
-        """Release a rough centre, a radius that holds nearly everybody, and the mean inside.
+        """Release a rough centre, a radius that contains nearly all users, and the mean inside.
 
-        Where the expected error says so, the mean is a better centre for a second round.
+        If this lowers the expected error, the mean becomes the centre of a second round.
         """
         errors = self._errors
         _, shares = errors.ball(norm, errors.typical(spread))
@@ -175,7 +175,7 @@ class DiscreteRun:
     def _whole_of_unknown_size(
         self, epsilon: Fraction | None, square: Fraction | None, route: Route
     ) -> ReleasedShares:
-        """Release the number of users, or the sum of their weights, which is private here."""
+        """Release the number of users, or the sum of their weights, where it is private."""
         for_count = None if epsilon is None else _COUNT_SHARE * epsilon
         for_square = None if square is None else _COUNT_SHARE * square
         line = Interval(0.0, 1.0, centre=0.0)
@@ -205,7 +205,7 @@ class DiscreteRun:
         return _released(shares, bound + wrong_size, 0.0, route)
 
     def _shares(self, grid: Grid) -> Sealed:
-        """Ask for everybody's shares, and for what is missing to a whole if there is room."""
+        """Return the totals of the shares, with an extra category for absent weight if ``room``."""
         absent = grid.bound.dimension > self.categories
         own = ShareSet(self.coder, self.categories, absent=absent)
         return share_totals(self.people, [own], grid, cap=self.cap)
@@ -213,7 +213,7 @@ class DiscreteRun:
     def _rough_centre(
         self, epsilon: Fraction | None, square: Fraction | None, *, normalise: bool = True
     ) -> tuple[NDArray[np.float64], float, float]:
-        """Release everybody's shares, absence among them; return noise per user and level."""
+        """Release the totals of shares and of absent users; return also the noise and the level."""
         balanced = square is None and self._balances
         bound = Simplex(self.categories if balanced else self.categories + 1)
         mechanism = self._mechanism(bound, epsilon, square)
@@ -274,9 +274,10 @@ class DiscreteRun:
     def _find_radius(
         self, centre: NDArray[np.float64], top: float, norm: int, errors: ExpectedErrors
     ) -> float:
-        """Release a radius up to about ``top`` that holds nearly everybody.
+        """Release a radius, up to about ``top``, that contains nearly all users.
 
-        The median is found, and the law of distances tells how far nearly all users are.
+        The median distance is released, and the law of distances extrapolates it to nearly all
+        users.
         """
         cells = top * RATIO ** np.arange(1.0 - CELLS, 1.0)
         place = PrivateQuantile(
@@ -291,7 +292,7 @@ class DiscreteRun:
     def _trimmed_mean(
         self, centre: NDArray[np.float64], radius: float, norm: int, part: Fraction
     ) -> TrimmedMean:
-        """Release the sums of those inside and outside for this part of the budget."""
+        """Release the sums for users inside and outside, with this part of the budget."""
         epsilon, square = _of_norm(norm, part)
         bound = Trimmed(radius, centre, norm=norm)
         mechanism = self._mechanism(bound, epsilon, square)
@@ -347,7 +348,7 @@ def _of_norm(norm: int, part: Fraction) -> tuple[Fraction | None, Fraction | Non
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cell of each distance; the last one takes what lies beyond."""
+    """The cell of each distance; the last cell has no upper end."""
 
     cells: NDArray[np.float64]
 
@@ -356,14 +357,14 @@ class _Cells:
 
 
 def _size_of_noise(mechanism: LaplaceSum | GaussianSum) -> float:
-    """Return the scale of Laplace noise, or the deviation of Gaussian noise."""
+    """Return the scale of Laplace noise, or the standard deviation of Gaussian noise."""
     if isinstance(mechanism, LaplaceSum):
         return mechanism.scale * mechanism.grid.step
     return mechanism.standard_error
 
 
 def _conditioned(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the shares of those who are there; all alike if there seems to be nobody."""
+    """Return the shares of the present users; uniform shares if nobody seems to be present."""
     present = float(shares.sum())
     if present <= 0.0:
         return np.full(shares.size, 1.0 / shares.size)

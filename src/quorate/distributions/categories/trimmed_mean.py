@@ -24,7 +24,7 @@ _EXPECTED, _DEVIATIONS = 0.05, 3.0
 
 @dataclass(frozen=True)
 class TrimmedMean:
-    """What was released about the users inside a ball, and about the others.
+    """Released numbers about the users inside a ball, and about the others.
 
     All of these are released numbers.
 
@@ -35,9 +35,9 @@ class TrimmedMean:
     pure : bool
     users : int
     offsets : array of shape (k,)
-        Noisy sum of the offsets of those inside.
+        Noisy sum of the offsets of the users inside.
     outside : array of shape (k,)
-        Noisy sum of the shares of those outside.
+        Noisy sum of the shares of the users outside.
     votes : pair of floats
         Noisy numbers of users outside (in the L2 norm only), and of absent users.
     noise : float
@@ -68,14 +68,20 @@ class TrimmedMean:
 
     @property
     def present(self) -> float:
-        """Number of users with records: all users, if noise alone explains the others."""
+        """Number of users with records.
+
+        It is the number of all users if the absent ones are within the noise.
+        """
         absent = self.votes[1]
         gone = absent if absent > NOTICED * self.vote_noise else 0.0
         return max(self.users - gone, 0.1 * self.users, 1.0)
 
     @property
     def pull(self) -> NDArray[np.float64]:
-        """What the users outside would add to the mean: their shares minus those of the centre."""
+        """The difference that the users outside would make.
+
+        It is their shares minus those of the centre.
+        """
         return np.asarray(self.outside - self.outside.sum() * self.centre)
 
     @cached_property
@@ -96,12 +102,12 @@ class TrimmedMean:
         return bool(np.maximum(self.pull, 0.0).sum() > noise)
 
     def inside(self) -> NDArray[np.float64]:
-        """Return the mean of those inside."""
+        """Return the mean of the users inside."""
         gone = float(np.clip(self.outside.sum(), 0.0, 0.5 * self.users)) if self.noticed else 0.0
         return np.asarray(self.centre + self.offsets / max(1.0, self.present - gone))
 
     def mean(self) -> NDArray[np.float64]:
-        """Return the mean of all users, or of those inside if the others may be noise only."""
+        """Return the mean of all users, or of those inside if the rest may be noise only."""
         pull = self.pull if self.noticed else 0.0
         return np.asarray(self.centre + (self.offsets + pull) / self.present)
 

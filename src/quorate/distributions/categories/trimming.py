@@ -1,4 +1,4 @@
-"""What the core asks of users around a released centre: their shares, and how far they are."""
+"""Statistics of users around a released centre: their shares, and their distances."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TrimmedRows:
     bound: Trimmed
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        """Return the shares of each user, and 1 in the last place for one who is absent."""
+        """Return the shares of each user; an absent user has 1 in the last column."""
         inner = self.bound.categories
         rows = np.zeros((users.n_users, self.bound.dimension))
         for place, shares, absent in dense_shares(users, self.coder, inner):
@@ -64,7 +64,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class OwnShares:
-    """The shares of each user; those of an absent one are 0.
+    """The shares of each user; 0 for an absent user.
 
     >>> from quorate.distributions.shares import CategoryCodes
     >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
@@ -86,7 +86,7 @@ class OwnShares:
 
 @dataclass(frozen=True)
 class Apart:
-    """How far the two rows of each pair are from each other.
+    """The distance between the two rows of each pair.
 
     >>> Apart(1)(np.array([[[0.0, 1.0], [1.0, 0.0]]]))
     array([2.])
@@ -95,5 +95,5 @@ class Apart:
     norm: int
 
     def __call__(self, pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return one distance a pair."""
+        """Return one distance per pair."""
         return row_lengths(pairs[:, 0] - pairs[:, 1], self.norm)

@@ -1,7 +1,7 @@
 """One of finitely many densities.
 
-``selection`` the private choice · ``families`` densities and their duels · ``covers`` finite covers
-of larger families · ``clip`` how far one user may move a duel.
+``selection`` the private choice · ``families`` densities and their comparisons (duels) · ``covers``
+finite covers of larger families · ``clip`` the effect of one user on a duel.
 """
 
 from __future__ import annotations

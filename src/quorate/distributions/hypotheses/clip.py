@@ -1,4 +1,4 @@
-"""One user's term in a comparison (*duel*) of two densities, and its sensitivity."""
+"""One user's contribution to a comparison (*duel*) of two densities, and its sensitivity."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ VOTE_UNIT = 2**20
 
 @dataclass(frozen=True)
 class Clip:
-    r"""How far one user may move a duel.
+    r"""The clipping of a user's contribution to a duel.
 
     Parameters
     ----------
     tau : float
-        A user's term is clipped to [-tau, tau].
+        A user's contribution is clipped to [-tau, tau].
     own_scale : bool, default=True
-        Whether the term is first divided by the square root of the user's number of records, which
-        is its standard deviation by chance; then a tau of about 1/2 suits everybody, and no public
-        number of records is needed. ``False`` clips the count itself, as published.
+        Whether the contribution is first divided by the square root of the user's number of
+        records, which is its standard deviation by chance. Then a tau of about 1/2 suits all users,
+        and no public number of records is needed. ``False`` clips the count itself, as published.
     records : int or None, default=None
         The largest number of records that count per user; further records are ignored. It helps if
         it is smaller than the clip tau.
@@ -70,24 +70,25 @@ class Clip:
 
     @classmethod
     def none(cls, m: int) -> Clip:
-        """Return the clip of group privacy: all of at most m records count."""
+        """Return the clip of group privacy: at most m records of a user, all of which count."""
         return cls(float(m), own_scale=False, records=m)
 
     def weights(self, held: Integers) -> Integers:
-        """Return the integer weight of each user's term, by that user's number of records."""
+        """Return the integer weight of each user's contribution, given the number of records."""
         if not self.own_scale:
             return np.ones(held.shape, dtype=np.int64)
         scaled = np.rint(WEIGHT_UNIT / np.sqrt(np.maximum(held, 1)))
         return np.maximum(scaled, 1).astype(np.int64)
 
     def limit(self, unit: int) -> int:
-        """Return the largest absolute term of a user, for masses in multiples of 1 / unit."""
+        """Return the largest absolute contribution, for masses in multiples of 1 / unit."""
         return math.floor(self.tau * unit * (WEIGHT_UNIT if self.own_scale else 1))
 
     def width(self, unit: int) -> int:
-        """Return how far apart two users' terms in the same duel can be.
+        """Return the largest difference between two users' contributions to the same duel.
 
-        A term is between -m (1 - P(W)) and m P(W) before it is clipped, so at most m apart.
+        Before clipping a contribution lies between -m (1 - P(W)) and m P(W), an interval of length
+        m.
         """
         width = 2 * self.limit(unit)
         return width if self.records is None else min(width, self._widest(self.records) * unit)
@@ -103,10 +104,10 @@ class Clip:
         return WEIGHT_UNIT * (math.isqrt(records) + 1) + records
 
     def limits(self, unit: int, promised: Integers) -> tuple[Limit, Limit]:
-        """Return the smallest and the largest term, of all duels or of each.
+        """Return the smallest and the largest contribution, over all duels or for each.
 
-        ``promised`` is the mass of each duel's set, from which the smallest and the largest
-        difference for m records follow.
+        ``promised`` is the mass of each duel's set, which determines the smallest and the largest
+        difference for m records.
 
         >>> Clip.none(2).limits(4, np.array([1, 3]))
         (array([-6, -2]), array([2, 6]))
@@ -127,14 +128,14 @@ class Clip:
 
 @dataclass(frozen=True)
 class Votes:
-    r"""One vote per user and duel: for the member that makes the user's records likelier.
+    r"""One vote per user and duel: for the member under which the user's records are likelier.
 
     Each member P is mixed with the mean Q of the family, :math:`(1-\gamma)P + \gamma Q`, so that no
-    single record decides against a member. A vote is 1, 0 or -1 whatever the records are. So it
-    moves a duel by at most 2 if the user is replaced and by 1 if one is added, without clipping.
+    single record can rule out a member. A vote is 1, 0 or -1 whatever the records are. So it moves
+    a duel by at most 2 if the user is replaced and by 1 if one is added; no clipping is needed.
     With tens of records per user it is more accurate than a clipped Scheffe count, and about as
     accurate as maximum likelihood without privacy. If the true distribution may be far from every
-    member, or users have only a few records, use :class:`Clip`, for which the theorem holds.
+    member, or users have only a few records, use :class:`Clip`, for which the theorem is proved.
 
     Parameters
     ----------
@@ -165,8 +166,8 @@ class Votes:
     def marks(self, heights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log likelihood ratios of all members to the best one, in whole steps.
 
-        ``heights`` are log densities, a column per member. Every row is computed by itself; a row
-        without any number or density counts the same for all members.
+        ``heights`` are log densities, a column per member. Every row is computed separately; a row
+        with NaN, or with no density under any member, counts the same for all members.
 
         >>> Votes().marks(np.log([[0.5, 0.5], [0.9, 0.3]])).round(-4)
         array([[      0.,       0.],

@@ -71,10 +71,11 @@ MAX_CATEGORIES = 12  # machine: time and memory
 class SimplexGrid(Family):
     r"""All distributions on k categories whose masses are multiples of 1/steps.
 
-    Duels need no table of all pairs. A Scheffe set is one of :math:`2^k` sets W of categories; a
-    term depends on W and on P(W), a multiple of 1/steps. A member P meets exactly the sets W that
-    are not empty, not everything, and inside its support: take one step from each category of W and
-    give them all to a category outside, and W is where P is larger.
+    Duels are computed without a table of all pairs. A Scheffe set is one of :math:`2^k` sets W of
+    categories. A user's contribution depends on W and on P(W), a multiple of 1/steps. A member P
+    has duels with exactly the sets W that are not empty, not everything, and inside its support:
+    move one step of mass from each category of W to a category outside, and W is the set where P is
+    larger than the result.
 
     Parameters
     ----------
@@ -82,9 +83,10 @@ class SimplexGrid(Family):
         At most 12.
     steps : int
     points : sequence of numbers, optional
-        The values that records may have; 0, 1, 2, ... by default. Other records do not count.
+        The values that records may have; 0, 1, 2, ... by default. Records with other values are
+        ignored.
     column : int, default=0
-        The feature that is looked at.
+        The index of the feature.
 
     Examples
     --------
@@ -121,7 +123,7 @@ class SimplexGrid(Family):
 
     @property
     def unit(self) -> int:
-        """Masses are multiples of its reciprocal."""
+        """Masses are multiples of 1 / unit."""
         return self.steps
 
     @cached_property
@@ -158,7 +160,7 @@ class SimplexGrid(Family):
         return [[z for z in range(self.categories) if members >> z & 1] for members in numbers]
 
     def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
-        """Yield the users' terms for one set W after the other."""
+        """Yield the users' contributions for one set W after the other."""
         promised = np.arange(self.steps + 1)
         for some in in_blocks(users):
             counts = capped(counts_at(some, self._values, self.column), clip.records)
@@ -169,14 +171,14 @@ class SimplexGrid(Family):
                 yield place, weights * (held[:, None] * promised - self.steps * inside[:, None])
 
     def duels(self) -> Iterator[Integers]:
-        """Yield the duel of each member about one set W after the other, if it meets that set."""
+        """Yield each member's duel about one set W after the other; -1 for a member without it."""
         for place, chosen in enumerate(self._sets):
             parts = self.masses[:, chosen]
             duel = place * (self.steps + 1) + parts.sum(axis=1)
             yield np.where((parts > 0).all(axis=1), duel, -1)
 
     def nearest(self, pmf: ArrayLike) -> int:
-        """Return the nearest member by largest remainders; within categories / (4 steps)."""
+        """Return the nearest member, by largest remainders; it is within categories / (4 steps)."""
         rounded = largest_remainders(np.asarray(pmf, dtype=np.float64)[None, :], self.steps)[0]
         index, left = 0, self.steps
         for z, mass in enumerate(rounded[:-1]):
@@ -227,9 +229,9 @@ def simplex_cover(
 ) -> SimplexGrid:
     """Return a cover of all distributions on k points, of radius alpha / 10 in total variation.
 
-    ``column`` is the feature that holds the points.
+    ``column`` is the index of the feature with the points.
 
-    For Theorem 43 of paper F.
+    It is used for Theorem 43 of paper F.
 
     >>> simplex_cover(4, 0.5).size
     1771
@@ -240,12 +242,12 @@ def simplex_cover(
 def product_cover(
     sizes: Sequence[int], alpha: float, *, constants: str = "calibrated"
 ) -> tuple[SimplexGrid, ...]:
-    """Return a cover for each coordinate of a product distribution, one coordinate a feature.
+    """Return a cover for each coordinate of a product distribution; coordinates are features.
 
     ``sizes`` are the numbers of points of the coordinates. Total variation adds up over
-    coordinates, so each radius is alpha / (10 d). The theorem uses their product, which has too
-    many members to compare; instead each coordinate is chosen with epsilon / d. For Theorem 44 of
-    paper F.
+    coordinates, so each radius is alpha / (10 d). The theorem uses the product of these covers,
+    which has too many members to compare. Here each coordinate is chosen separately with epsilon /
+    d. It is used for Theorem 44 of paper F.
 
     >>> [(cover.column, cover.steps) for cover in product_cover([2, 2, 3], 0.5)]
     [(0, 30), (1, 30), (2, 45)]
@@ -262,7 +264,8 @@ def gaussian_mean_cover(radius: float, d: int, alpha: float) -> GaussianFamily:
     r"""Return normal distributions of scale 1 whose means cover a ball, within alpha / 10.
 
     Total variation is :math:`2\Phi(|\mu-\mu'|/2) - 1 \le 0.4|\mu-\mu'|`, so means may be off by
-    :math:`\alpha/4`: a grid of step :math:`\alpha/(2\sqrt d)`. For Theorem 45 of paper F.
+    :math:`\alpha/4`: a grid of step :math:`\alpha/(2\sqrt d)`. It is used for Theorem 45 of paper
+    F.
 
     >>> gaussian_mean_cover(2.0, 1, 0.2).size
     41
@@ -287,7 +290,7 @@ def gaussian_cover(radius: float, kappa: float, alpha: float) -> GaussianFamily:
 
     Half of the radius :math:`0.1\alpha` is for the mean, in steps of :math:`\sigma\alpha/4`, and
     half for the scale, in ratios of :math:`1 + 0.2\alpha` (total variation is at most 0.49 times a
-    relative change of the scale). For Theorem 46 of paper F, on a line.
+    relative change of the scale). It is used for Theorem 46 of paper F, on a line.
 
     >>> gaussian_cover(1.0, 2.0, 0.5).size
     77

@@ -1,13 +1,14 @@
-r"""Finite families of densities, and the duels that users' records decide between them (F7).
+r"""Finite families of densities, and the duels that decide between their members (F7).
 
 For two members P and P' the Scheffe set is :math:`W = \{z : P(z) > P'(z)\}`. For a user with m
-records, c of them in W, :math:`m P(W) - c` is how much less often than P predicts the records fall
-into the set where P is larger. This number is clipped for each user, and added up. P is as bad as
-its worst duel: a member near the truth loses none by much (Ghazi et al., Theorem 37 and 41 [1]_).
+records, c of them in W, :math:`m P(W) - c` says how many records fewer than P predicts are in the
+set where P is larger. This number is clipped for each user, and summed over users. The loss of P is
+its worst duel: a member near the truth loses none of its duels by much (Ghazi et al., Theorem 37
+and 41 [1]_).
 
-All numbers are integers: masses are rounded to a public grid, so a user's term is a function of
-that user's records to the last bit, and a matrix product of integers below 2^53 is exact in any
-order. Terms are clipped and added up by the core: :class:`DuelTable` is the question.
+All numbers are integers: masses are rounded to a public grid, so a user's contribution is a
+function of that user's records to the last bit, and a matrix product of integers below 2^53 is
+exact in any order. The core clips and adds up the contributions given by :class:`DuelTable`.
 
 References
 ----------
@@ -69,8 +70,9 @@ _CELLS_AT_ONCE = 2**21
 class Family(ABC):
     """A finite family of densities.
 
-    The users' terms in duels between members form a table of a public shape. The core cuts each
-    user's number to the limits of a clip and adds them up; a member is as bad as its worst duel.
+    The users' contributions to duels between members form a table of a public shape. The core clips
+    each user's number to the limits of a clip and adds them up; the loss of a member is its worst
+    duel.
     """
 
     @property
@@ -80,13 +82,13 @@ class Family(ABC):
 
     @property
     def n_features(self) -> int:
-        """How many numbers a record has."""
+        """Number of features of a record."""
         return 1
 
     @property
     @abstractmethod
     def unit(self) -> int:
-        """Masses are multiples of its reciprocal."""
+        """Masses are multiples of 1 / unit."""
 
     @property
     @abstractmethod
@@ -100,11 +102,14 @@ class Family(ABC):
 
     @abstractmethod
     def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
-        """Yield rows of the table (or all of it) with the users' terms, unclipped."""
+        """Yield rows of the table (or all of it) with the users' contributions, unclipped."""
 
     @abstractmethod
     def duels(self) -> Iterator[Integers]:
-        """Yield all duels, one of each member at a time: its place in the table, or -1."""
+        """Yield the duels of all members.
+
+        Each array has one duel per member: its index in the table, or -1.
+        """
 
     @abstractmethod
     def log_density(self, X: ArrayLike, index: int) -> Floats:
@@ -117,7 +122,7 @@ class Family(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DuelTable:
-    """The users' terms in the duels of a family, as an argument of ``people.scores``.
+    """The users' contributions to the duels of a family, as an argument of ``people.scores``.
 
     >>> from quorate.core.people import People
     >>> from quorate.core.guarantees import Relation
@@ -136,7 +141,7 @@ class DuelTable:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the family's table."""
+        """The shape of the family's table."""
         return self.family.shape
 
     @cached_property
@@ -145,16 +150,16 @@ class DuelTable:
 
     @property
     def low(self) -> Limit:
-        """The smallest term."""
+        """The smallest contribution."""
         return self._limits[0]
 
     @property
     def high(self) -> Limit:
-        """The largest term."""
+        """The largest contribution."""
         return self._limits[1]
 
     def __call__(self, users: UserData) -> Iterator[Said]:
-        """Yield what these users say."""
+        """Yield the contributions of these users."""
         if isinstance(self.clip, Clip):
             return self.family.terms(users, self.clip)
         if not isinstance(self.family, PairwiseFamily):
@@ -162,16 +167,16 @@ class DuelTable:
         return self.family.votes(users, self.clip)
 
     def worst(self, table: Sealed) -> Sealed:
-        """Return the largest duel of every member."""
+        """Return the worst duel of every member."""
         return table.largest_of(self.family.duels(), self.family.size)
 
 
 class PairwiseFamily(Family):
-    """A family whose duels are all held in a table: rows against columns."""
+    """A family with a table of all duels: row member against column member."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """A row and a column for each member."""
+        """One row and one column for each member."""
         if self.size > MAX_MEMBERS:
             raise ParameterError(
                 f"Expected at most {MAX_MEMBERS} members for a table of duels, got {self.size}."
@@ -188,10 +193,10 @@ class PairwiseFamily(Family):
 
     @abstractmethod
     def _marks(self, users: UserData, votes: Votes) -> Floats:
-        """Return how likely each user's records are under each member: integers below 2**53."""
+        """Return log likelihoods of each user's records under each member, as integers."""
 
     def duels(self) -> Iterator[Integers]:
-        """Yield the opponents of each member one after the other; no member is its own opponent."""
+        """Yield the opponents of each member one after the other, without the member itself."""
         members = np.arange(self.size)
         for step in range(1, self.size):
             yield members * self.size + (members + step) % self.size
@@ -206,7 +211,8 @@ class DiscreteFamily(PairwiseFamily):
     pmf : array of shape (members, points)
         Masses of at least zero; each row is divided by its sum and rounded to multiples of 2^-20.
     points : sequence of numbers, optional
-        The values that records may have; 0, 1, 2, ... by default. Other records do not count.
+        The values that records may have; 0, 1, 2, ... by default. Records with other values are
+        ignored.
 
     Examples
     --------
@@ -251,7 +257,7 @@ class DiscreteFamily(PairwiseFamily):
 
     @property
     def unit(self) -> int:
-        """Masses are multiples of its reciprocal."""
+        """Masses are multiples of 1 / unit."""
         return MASS_UNIT
 
     def counts(self, users: UserData) -> Integers:
@@ -273,13 +279,13 @@ class DiscreteFamily(PairwiseFamily):
         return table
 
     def _better(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-        """Yield for each member where it is above the others: (points, members)."""
+        """Yield for each member the points where it exceeds the others: (points, members)."""
         columns = np.ascontiguousarray(self.masses.T, dtype=np.int32)
         for member in range(self.size):
             yield member, columns[:, member, None] > columns
 
     def terms(self, users: UserData, clip: Clip) -> Iterator[Said]:
-        """Yield one member's row after the other: one small matrix product of integers each."""
+        """Yield the row of one member after the other, each from a small product of integers."""
         for some in in_blocks(users):
             counts = capped(self.counts(some), clip.records)
             held = counts.sum(axis=1)
@@ -316,17 +322,17 @@ class DiscreteFamily(PairwiseFamily):
 
 
 class DensityFamily(PairwiseFamily):
-    """A family of densities, which are compared at every record."""
+    """A family of densities on numbers; they are compared at every record."""
 
     @property
     def unit(self) -> int:
-        """Masses are multiples of its reciprocal."""
+        """Masses are multiples of 1 / unit."""
         return MASS_UNIT
 
     @property
     @abstractmethod
     def scheffe(self) -> Floats:
-        """P(W) for all pairs, in floating point; what is used is rounded to the unit."""
+        """P(W) for all pairs, in floating point; it is rounded to the unit before use."""
 
     @abstractmethod
     def _heights(self, X: Floats) -> Floats:
@@ -375,7 +381,7 @@ class DensityFamily(PairwiseFamily):
 
 @dataclass(frozen=True, eq=False)
 class GaussianFamily(DensityFamily):
-    """Normal distributions with a common scale, or on a line with scales of their own.
+    """Normal distributions with a common scale, or one-dimensional ones with individual scales.
 
     Parameters
     ----------
@@ -421,12 +427,12 @@ class GaussianFamily(DensityFamily):
 
     @property
     def n_features(self) -> int:
-        """How many numbers a record has."""
+        """Number of features of a record."""
         return int(self._means.shape[1])
 
     @cached_property
     def scheffe(self) -> Floats:
-        """P(W) for all pairs, in floating point; what is used is rounded to the unit."""
+        """P(W) for all pairs, in floating point; it is rounded to the unit before use."""
         from scipy.special import ndtr
 
         means, scales = self._means, self._scales
@@ -442,7 +448,7 @@ class GaussianFamily(DensityFamily):
 
     @cached_property
     def _half_lines(self) -> tuple[Floats, NDArray[np.int32]]:
-        """The points between two means, and which half-line at which point each pair has.
+        """Return the points between two means, and the half-line of each pair.
 
         With p such points, number j < p stands for the records below the j-th one, p + j for those
         above it, and 2 p for none.
@@ -486,7 +492,7 @@ class GaussianFamily(DensityFamily):
 
 
 def _scheffe_on_a_line(means: Floats, scales: Floats, rows: slice) -> Floats:
-    """Return P(P > P') for some normal laws P and all P'.
+    """Return P(P > P') for some normal distributions P and all P'.
 
     The set lies between two roots, outside of them, or is a half-line.
     """
@@ -533,7 +539,7 @@ def largest_remainders(shares: Floats, whole: int) -> Integers:
 
 
 def counts_at(users: UserData, values: Floats, column: int = 0) -> Integers:
-    """Count each user's records at each of some values; records elsewhere do not count.
+    """Count each user's records at each of some values; other records are ignored.
 
     >>> people = UserData.from_arrays([[0.5], [7.0], [0.5]], users=["a", "a", "a"])
     >>> counts_at(people, np.array([7.0, 0.5, 1.0]))

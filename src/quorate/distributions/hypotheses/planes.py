@@ -2,32 +2,32 @@ r"""Normal distributions in the plane, and covers of their means and covariances
 
 Theorem 46 of Ghazi et al. [1]_ learns a normal distribution with :math:`\|\mu\| \le R` and
 :math:`I \preceq \Sigma \preceq \kappa I` by *one* choice from *one* cover of all pairs
-:math:`(\mu, \Sigma)`. In the plane such a cover has five numbers and is small enough to be chosen
-from where R and :math:`\kappa` are small; on a line it is
+:math:`(\mu, \Sigma)`. In the plane such a cover has five parameters and is small enough if R and
+:math:`\kappa` are small. On a line the cover is
 :func:`~quorate.distributions.hypotheses.covers.gaussian_cover`.
 
 How fine the grid is
 --------------------
-Let N(m, A) be a member, :math:`\lambda_1, \lambda_2` the eigenvalues of
-:math:`A^{-1/2} B A^{-1/2}` and t the length of :math:`A^{-1/2}(\mu - m)`. By Pinsker's inequality
-the total variation of N(m, A) and :math:`N(\mu, B)` is at most :math:`\tfrac12\sqrt{\sum
-(\lambda_i - 1 - \ln\lambda_i) + t^2}`. With :math:`r^2 = \sum \ln^2\lambda_i` the first sum is at
-most :math:`(0.708\,r\,e^{r/5})^2` for r up to 1/2. So the *squares* of two parts add up: three
-fifths of :math:`(0.1\alpha)^2` are for the three numbers of the covariance and two fifths for the
-two of the mean, which makes the fewest members; all of it for one of them where R is 0, or
-:math:`\kappa` is 1.
+Let N(m, A) be a member, :math:`\lambda_1, \lambda_2` the eigenvalues of :math:`A^{-1/2} B
+A^{-1/2}`, and t the length of :math:`A^{-1/2}(\mu - m)`. By Pinsker's inequality the total
+variation of N(m, A) and :math:`N(\mu, B)` is at most :math:`\tfrac12\sqrt{\sum (\lambda_i - 1 -
+\ln\lambda_i) + t^2}`. With :math:`r^2 = \sum \ln^2\lambda_i` the first sum is at most
+:math:`(0.708\,r\,e^{r/5})^2` for r up to 1/2. So the *squares* of two parts add up. Three fifths of
+:math:`(0.1\alpha)^2` are for the three parameters of the covariance and two fifths for the two of
+the mean, which gives the fewest members. If R is 0, or :math:`\kappa` is 1, all of it is for the
+other part.
 
 * *Published*: a grid of :math:`\Sigma` itself. As :math:`A \succeq I`, r is at most
   :math:`\|A-B\|_F / (1 - \|A-B\|_F)`.
 * *Calibrated*: a grid of :math:`\ln\Sigma`. The exponential map stretches a step by at most
   :math:`\sinh(x)/x` with x half the largest difference of two eigenvalues, at most
-  :math:`\tfrac12\ln\kappa` and the reach beyond the bounds. Steps are relative, and a cover of
-  large :math:`\kappa` has far fewer points.
+  :math:`\tfrac12\ln\kappa` and the reach beyond the bounds. Steps are relative, so a cover of large
+  :math:`\kappa` has far fewer points.
 
 A grid of step h in three orthogonal directions (both diagonal entries, and :math:`\sqrt 2` times
-the other one) leaves no point farther away than :math:`h\sqrt 3/2`; points up to that far outside
-of the bounds are kept. Means lie on a grid in coordinates where their own covariance is I, so none
-is farther away than :math:`h/\sqrt 2`.
+the other one) has a point within :math:`h\sqrt 3/2` of every matrix; points up to that far outside
+of the bounds are included. Means lie on a grid in coordinates where their own covariance is I, so
+every mean is within :math:`h/\sqrt 2` of one of them.
 
 References
 ----------
@@ -66,7 +66,7 @@ _COVARIANCE_SHARE = 0.6
 
 @dataclass(frozen=True, eq=False)
 class PlaneFamily(DensityFamily):
-    """Normal distributions in the plane with means and covariances of their own.
+    """Normal distributions in the plane with individual means and covariances.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class PlaneFamily(DensityFamily):
 
     @property
     def n_features(self) -> int:
-        """How many numbers a record has."""
+        """Number of features of a record."""
         return 2
 
     @cached_property
@@ -147,8 +147,8 @@ class PlaneFamily(DensityFamily):
     def _differences(self, rows: slice, circle: Floats) -> tuple[Floats, Floats, Floats]:
         """Return a, b, c of ln P - ln P' = a s^2 + b s + c, at distance s from the mean of P.
 
-        For all P among some members, all P', and all directions: a record of P is its mean and s
-        times the direction that the root of its covariance makes of one on the circle.
+        This is computed for all P among some members, all P', and all directions. A record of P is
+        its mean plus s times the image of a point on the circle under the root of its covariance.
         """
         logs = np.log(self._determinants)
         ways = np.linalg.cholesky(self._given[rows]) @ circle
@@ -187,7 +187,7 @@ class PlaneFamily(DensityFamily):
 
 
 def _chances(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return the chance of a s^2 + b s + c > 0, where s exceeds t with probability exp(-t^2 / 2).
+    """Return P(a s^2 + b s + c > 0), where s exceeds t with probability exp(-t^2 / 2).
 
     >>> _chances(*np.array([[1.0], [0.0], [-2.0]])).round(3)  # s^2 > 2
     array([0.368])
@@ -212,18 +212,18 @@ def plane_cover(
 ) -> PlaneFamily:
     r"""Return normal distributions in the plane, one within alpha / 10 of each with these bounds.
 
-    Means at most ``radius`` long, covariances between I and kappa I, *together*: for one choice, as
-    in Theorem 46 of paper F.
+    Means are at most ``radius`` long, and covariances lie between I and kappa I. Both are chosen
+    *together* by one choice, as in Theorem 46 of paper F.
 
     Parameters
     ----------
     radius : float
-        At least 0, which leaves only the covariance.
+        Radius of the means; with 0 only the covariance is chosen.
     kappa : float
-        At least 1, which leaves only the mean.
+        Largest variance; with 1 only the mean is chosen.
     alpha : float
     constants : {"calibrated", "published"}
-        A grid of the logarithm of the covariance, or of the covariance itself.
+        Whether the grid is one of the logarithm of the covariance, or of the covariance itself.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def plane_cover(
 
 
 def _covariance_grid(kappa: float, near: float, *, constants: str) -> Floats:
-    """Return covariances, one within a total variation of ``near`` of each within the bounds."""
+    """Return covariances such that any within the bounds is within ``near`` in total variation."""
     if kappa == 1:
         return np.eye(2)[None]
     reach = _largest_ratio(near)
@@ -264,7 +264,7 @@ def _covariance_grid(kappa: float, near: float, *, constants: str) -> Floats:
 
 
 def _with_means(covariances: Floats, radius: float, far: float) -> PlaneFamily:
-    """Return every covariance with means, one within ``far`` of each that is ``radius`` long."""
+    """Return each covariance with means such that any mean in the ball is within ``far``."""
     step = math.sqrt(2.0) * far
     roots = np.linalg.cholesky(covariances)
     # The cells of the grid points that are kept cover the disc, so there are at least so many.
@@ -287,7 +287,7 @@ def _with_means(covariances: Floats, radius: float, far: float) -> PlaneFamily:
 
 
 def _largest_ratio(radius: float) -> float:
-    """Return the largest r whose total variation is at most ``radius``; see the top."""
+    """Return the largest r whose total variation is at most ``radius``; see the module."""
     low, high = 0.0, 0.5
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -297,7 +297,7 @@ def _largest_ratio(radius: float) -> float:
 
 
 def _symmetric_grid(lowest: float, highest: float, far: float) -> Floats:
-    """Return symmetric matrices, one within ``far`` of each with eigenvalues between the bounds."""
+    """Return symmetric matrices such that any one within the bounds is within ``far``."""
     step = 2.0 * far / math.sqrt(3.0)
     if (highest - lowest) / step > MAX_MEMBERS:
         raise _too_many()

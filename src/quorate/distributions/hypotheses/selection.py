@@ -1,4 +1,4 @@
-"""Choose one of finitely many distributions, privately for whole users (F7)."""
+"""Private choice of one of finitely many distributions (F7)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def choose_member(
     epsilon: float,
     account: Account,
 ) -> int:
-    """Return the number of the member with the best worst duel: one purely private choice.
+    """Return the index of the member with the best worst duel, by one purely private choice.
 
-    Privacy: the core clips a user's term in a duel to [-T, T] for T = ``clip.limit(...)``, or to
-    less, whatever the records are. The sum over users moves by at most 2 T when a user is replaced
-    and by T when one is added or removed, and so does the largest of several sums: that is
+    Privacy: the core clips a user's contribution to a duel to [-T, T] for T = ``clip.limit(...)``,
+    or to less, whatever the records are. The sum over users moves by at most 2 T when a user is
+    replaced and by T when one is added or removed, and so does the largest of several sums. This is
     ``clip.sensitivity(...)``, and the choice costs ``epsilon``.
 
     >>> from quorate.core.account.account import Account
@@ -59,7 +59,7 @@ def choose_member(
 class HypothesisSelector(UserEstimator):
     r"""Choose the member of a family of densities that is nearest to the users' records.
 
-    Every two members are compared on the set where the first has the larger density. For each user
+    For every pair of members the set is used where the first has the larger density. For each user
     it is computed how much less often the records fall into this set than the first member
     predicts. These numbers are clipped and summed over users. The loss of a member is its worst
     comparison. With ``clip=Votes()`` every user votes instead, in every comparison, for the member
@@ -82,9 +82,9 @@ class HypothesisSelector(UserEstimator):
     trust : central
     public : the family and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
-    proof : :func:`choose_member`: a user's clipped term moves a member's worst duel by at most 2T
-        when the user is replaced, and by T when one is added. A vote is 1, 0 or -1 and likewise a
-        function of the user's own records, so T = 1. The choice is one release of
+    proof : :func:`choose_member`: a user's clipped contribution moves a member's worst duel by at
+        most 2T when the user is replaced, and by T when one is added. A vote is 1, 0 or -1 and
+        likewise a function of the user's own records, so T = 1. The choice is one release of
         :class:`~quorate.mechanisms.ChooseBest`. Released: ``index_``.
 
     Complexity
@@ -98,10 +98,10 @@ class HypothesisSelector(UserEstimator):
     family : Family
     epsilon : float, default=1.0
     clip : Clip or Votes, default=Clip(0.5)
-        How far one user may move a duel; by default half the standard deviation by chance.
-        ``Clip.published(m, alpha=...)`` is the paper's. ``Votes()`` is more accurate for users with
-        tens of records if some member is close to the truth; it needs a family with a table of all
-        duels.
+        The clipping of a user's contribution to a duel; by default half the standard deviation by
+        chance. ``Clip.published(m, alpha=...)`` is the clip of the paper. ``Votes()`` is more
+        accurate for users with tens of records if some member is close to the truth; it needs a
+        family with a table of all duels.
     delta : 0.0
         Only pure differential privacy is supported; any other value is refused.
     relation, ledger, data_name, random_state
@@ -110,7 +110,7 @@ class HypothesisSelector(UserEstimator):
     Attributes
     ----------
     index_ : int
-        The number of the chosen member.
+        The index of the chosen member.
     algorithm_ : Route
     guarantee_ : Guarantee
 
@@ -158,7 +158,7 @@ class HypothesisSelector(UserEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> HypothesisSelector:
-        """Choose by records grouped by user: ``(X, users=...)`` or a ``UserData``."""
+        """Choose a member; the data are ``(X, users=...)`` or a ``UserData``."""
         del y
         clip = self._checked_clip()
         _ = self.family.shape  # too many members are refused before the charge
@@ -206,7 +206,7 @@ class HypothesisSelector(UserEstimator):
 
 
 def _columns(X: Any) -> int | None:
-    """Return how many features a table has, as far as it tells without being read."""
+    """Return the number of features of a table, if it is known without reading the table."""
     if isinstance(X, Crowd):
         return X.n_features
     if isinstance(X, list):

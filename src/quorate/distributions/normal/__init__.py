@@ -1,3 +1,3 @@
-"""Normal distributions: ``gaussian`` the estimator · ``rows`` what a user adds to it."""
+"""Normal distributions: ``gaussian`` the estimator · ``rows`` the contribution of a user."""
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""One choice from one cover of normal distributions: mean and covariance toget
 
 Theorem 46 of Ghazi et al. [1]_ takes a cover of all normal distributions with
 :math:`\|\mu\| \le R` and :math:`I \preceq \Sigma \preceq \kappa I` and makes one purely private
-choice; Theorem 45 does the same for a known covariance. Records are brought into these units by
+choice; Theorem 45 does the same for a known covariance. Records are converted to these units by
 public numbers alone: the middle of the public range, and the known covariance or the smallest
 standard deviation. The chosen distribution is converted back.
 
@@ -42,7 +42,7 @@ _HUNDREDTH = 0.01
 
 @dataclass(frozen=True)
 class StandardRecords:
-    """Converts the records of users to public units, one by one.
+    """Converts the records of users to public units, record by record.
 
     >>> people = UserData.from_arrays([[1.0], [50.0], [3.0]], users=[4, 9, 4])
     >>> StandardRecords(((0.5,),), centre=(1.0,))(people).X
@@ -55,7 +55,7 @@ class StandardRecords:
     centre: tuple[float, ...]
 
     def __call__(self, part: UserData) -> UserData:
-        """Return the users with as many records each."""
+        """Return the users with the same numbers of records."""
         with np.errstate(all="ignore"):
             offsets = part.X - np.array(self.centre)
             # Coordinate by coordinate, for every record alike.
@@ -75,7 +75,8 @@ class NormalCover:
     Attributes
     ----------
     family : GaussianFamily or PlaneFamily
-        In units in which the smallest standard deviation, or the known covariance, is 1.
+        Distributions in units in which the smallest standard deviation, or the known covariance, is
+        1.
     root : array of shape (d, d)
         Converts these units back.
     centre : array of shape (d,)
@@ -94,7 +95,7 @@ class NormalCover:
         covariance: Floats | None = None,
         deviations: tuple[float, float] | None = None,
     ) -> NormalCover:
-        """Return the cover for a public range; refuse one of too many members.
+        """Return the cover for a public range; refuse one with too many members.
 
         >>> from quorate.core.bounds.grid import Interval
         >>> NormalCover.of(Interval(0.0, 10.0), error=0.5, deviations=(2.0, 3.0)).family.size
@@ -120,7 +121,7 @@ class NormalCover:
         return cls(family=family, root=root, centre=np.asarray(bound.centre, dtype=np.float64))
 
     def choose(self, people: People, *, epsilon: float, account: Account) -> tuple[Floats, Floats]:
-        """Return mean and covariance of the chosen member: one choice that costs ``epsilon``.
+        """Return mean and covariance of the chosen member; the choice costs ``epsilon``.
 
         Privacy: a record in public units is a function of that record alone, and
         :func:`~quorate.distributions.hypotheses.selection.choose_member` clips the sum over all
@@ -140,7 +141,7 @@ class NormalCover:
 def _family(
     d: int, radius: float, ratio: float | None, error: float
 ) -> GaussianFamily | PlaneFamily:
-    """Return the cover of the theorem: of means alone where the covariance is known."""
+    """Return the cover of the theorem; if the covariance is known, a cover of means alone."""
     if ratio is None:
         return gaussian_mean_cover(radius, d, error)
     return gaussian_cover(radius, ratio, error) if d == 1 else plane_cover(radius, ratio, error)
@@ -156,7 +157,7 @@ def _member(family: GaussianFamily | PlaneFamily, index: int) -> tuple[Floats, F
 
 
 def _refusal(d: int, radius: float, ratio: float | None, error: float) -> str:
-    """Return why there is no cover, and which error there is one for."""
+    """Return why there is no cover, and the smallest error for which there is one."""
     known = "" if ratio is None else f" and deviations within a factor of {math.sqrt(ratio):.3g}"
     start = (
         f"algorithm='cover' compares at most {MAX_MEMBERS} normal distributions, too few for "

@@ -63,9 +63,9 @@ def decide_mean(
 ) -> Route:
     """Return how ``"auto"`` finds the mean, from public numbers; the planner uses it too.
 
-    ``epsilon`` is the part for the mean; under add or remove the number of users is ignored.
-    ``known`` says whether the covariance is public: then a median is best for one feature: its
-    error was a quarter to a half on real data (pupils' reading scores).
+    ``epsilon`` is the part for the mean; under add or remove the number of users is not used.
+    ``known`` says whether the covariance is public. Then a median is best for one feature; its
+    error was a quarter to a half of that of a mean on real data (pupils' reading scores).
 
     >>> decide_mean(users=3000, epsilon=1.0, delta=1e-6, relation=Relation.REPLACE).name
     'mean'
@@ -84,11 +84,11 @@ def decide_mean(
 def cover_step(*, users: int, epsilon: float, width: float) -> float:
     r"""Return the grid step for medians, in standard deviations, from public numbers.
 
-    A point with all users on one side of it is released :math:`e^{-n\varepsilon/4}` times as often
-    as their median, and there are ``width`` / step of them. With few users a coarse cover of the
-    means (F8) is better than a fine grid, because more users agree on a point. Votes between the
-    members of such a cover, each user for the nearest, are ranks: the choice among them *is* a
-    median on a grid, without a table of duels.
+    The probability of a point with all users on one side is :math:`e^{-n\varepsilon/4}` times that
+    of their median, and there are ``width`` / step such points. With few users a coarse cover of
+    the means (F8) is better than a fine grid, because more users share a point. If each user votes
+    for the nearest member of such a cover, the votes are ranks. So the choice *is* a median on a
+    grid, and no table of duels is needed.
 
     >>> cover_step(users=100, epsilon=1.0, width=2000.0)
     0.0078125
@@ -104,7 +104,7 @@ class GaussianDistribution(UserDistribution):
 
     The records are assumed to come from one normal distribution. Its mean is estimated from the
     means of users, its covariance from how records vary within users. The error falls with the
-    number of records a person holds, and hardly depends on how loose the public range is.
+    number of records per user, and hardly depends on the width of the public range.
 
     Privacy
     -------
@@ -118,29 +118,29 @@ class GaussianDistribution(UserDistribution):
     proof : Each user is reduced to one row, a function of that user's records and of public or
         released numbers: the mean of the clipped records, or the covariance within the user.
         *medians*: a private quantile of each whitened coordinate, adding up to ``epsilon``, on a
-        grid whose steps follow from public numbers (:func:`cover_step`). *mean*:
+        grid whose step depends on public numbers (:func:`cover_step`). *mean*:
         :class:`~quorate.means.user_mean.UserMean` of the rows. Covariance and mean share
         ``epsilon`` and ``delta``; the mean is whitened with the *released* covariance. *cover*: one
         choice of ``epsilon`` among finitely many normal distributions, mean and covariance together
-        (:class:`~quorate.distributions.normal.cover_choice.NormalCover`), in which the contribution
-        of a user's records is clipped. Which there are follows from ``bounds``, ``covariance`` or
-        ``deviations``, and ``error``.
+        (:class:`~quorate.distributions.normal.cover_choice.NormalCover`), in which a user's
+        contribution is clipped. The distributions to choose from depend on ``bounds``,
+        ``covariance`` or ``deviations``, and ``error``.
 
     Utility
     -------
-    ``error_.bound`` holds the total variation from the normal distribution with the people's own
-    centre and covariance with probability 95 %, as far as noise goes, by Pinsker's inequality
-    :math:`\frac12\sqrt{\|R\|_F^2 + \Delta^2}` for a relative error R of the covariance and a
-    distance :math:`\Delta` of the means in standard deviations. *cover* states nothing (a bound of
-    1): for people who are alike and hold m records each it is off by at most :math:`\alpha` =
-    ``error`` from :math:`\tilde O(L(1/\varepsilon + 1/(\alpha\varepsilon\sqrt m) +
-    1/(\alpha^2 m)))` people on, L the logarithm of the number of members (Theorems 45 and 46).
+    With probability 95 % ``error_.bound`` bounds the total variation distance from the normal
+    distribution with the users' own centre and covariance; it includes the noise only. It uses
+    Pinsker's inequality :math:`\frac12\sqrt{\|R\|_F^2 + \Delta^2}` for a relative error R of the
+    covariance and a distance :math:`\Delta` of the means in standard deviations. *cover* states no
+    error (a bound of 1). For similar users with m records each it is off by at most :math:`\alpha`
+    = ``error`` if there are :math:`\tilde O(L(1/\varepsilon + 1/(\alpha\varepsilon\sqrt m) +
+    1/(\alpha^2 m)))` users, where L is the logarithm of the number of members (Theorems 45 and 46).
 
     Complexity
     ----------
-    Time :math:`O(N d)` for a known covariance, :math:`O(N d^2)` otherwise, and that of
+    Time :math:`O(N d)` for a known covariance, :math:`O(N d^2)` otherwise, plus that of
     :class:`~quorate.means.user_mean.UserMean`. *cover*: :math:`O(N M^2)` for M members, at most
-    4096; a second for a thousand records and 500 members.
+    4096; about a second for a thousand records and 500 members.
 
     Parameters
     ----------
@@ -148,19 +148,19 @@ class GaussianDistribution(UserDistribution):
     bounds : number, pair or Bound
         Loose public range of the records.
     covariance : array of shape (d, d), optional
-        If it is public knowledge; by default it is released too, which needs ``delta`` > 0 and
-        people with at least two records, or a cover.
+        The covariance, if it is public knowledge. By default it is released too, which needs
+        ``delta`` > 0 and users with at least two records, or a cover.
     deviations : pair of floats, optional
-        Smallest and largest standard deviation in any direction, public; needed where the
-        covariance is unknown. Their ratio, squared, bounds the condition number.
+        Public limits of the standard deviation in any direction; needed if the covariance is
+        unknown. Their ratio, squared, bounds the condition number.
     delta : float, default=0.0
     algorithm : {"auto", "medians", "mean", "cover"}, default="auto"
-        How the mean is found. ``"cover"`` finds mean and covariance together, purely privately, for
-        one or two features within a narrow range (any number of features if the covariance is
-        public); it is what ``"auto"`` takes where neither ``covariance`` nor ``delta`` is given.
+        The algorithm for the mean. ``"cover"`` finds mean and covariance together with pure
+        privacy, for one or two features within a narrow range (any number of features if the
+        covariance is public). ``"auto"`` uses it if neither ``covariance`` nor ``delta`` is given.
     error : float, default=0.5
-        The total variation that ``"cover"`` is made for: some member lies within a tenth of it of
-        any normal distribution within the public limits.
+        The total variation distance for which ``"cover"`` is built: every normal distribution
+        within the public limits is within a tenth of it of some member.
     relation, ledger, data_name, random_state
         As in every estimator; ``random_state`` seeds :meth:`sample`.
 
@@ -257,14 +257,14 @@ class GaussianDistribution(UserDistribution):
 
     @property
     def _by_cover(self) -> bool:
-        """Whether mean and covariance are chosen together: asked for, or the only pure way."""
+        """Whether mean and covariance are chosen together: on request, or to be pure."""
         only = self.algorithm == "auto" and self.covariance is None and self.delta == 0
         return only or self.algorithm == "cover"
 
     def _fit_cover(
         self, X: Any, users: Any, bound: Bound, known: NDArray[np.float64] | None
     ) -> GaussianDistribution:
-        """Choose the distribution from a cover, which is made before the charge."""
+        """Choose the distribution from a cover, which is built before the charge."""
         deviations = None if known is not None else as_deviations(self.deviations)
         given = {"error": float(self.error), "covariance": known, "deviations": deviations}
         cover = NormalCover.of(bound, **given)  # type: ignore[arg-type]
@@ -284,7 +284,7 @@ class GaussianDistribution(UserDistribution):
         return self
 
     def _known_covariance(self, dimension: int) -> NDArray[np.float64] | None:
-        """Return the public covariance; refuse what is none, and what cannot be released."""
+        """Return the public covariance; refuse an invalid one, and one that cannot be released."""
         if self.covariance is None:
             if self.deviations is None:
                 raise ParameterError(
@@ -316,7 +316,7 @@ class GaussianDistribution(UserDistribution):
     def _within(
         self, people: People, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], float]:
-        """Release the covariance within users; return it and the bound of its relative error."""
+        """Release the covariance within users; return it with a bound on its relative error."""
         low, high = as_deviations(self.deviations)
         lower, upper = _limits(bound)
         rows = people.derive(WithinCovariances(lower, upper), keep=True)
@@ -338,7 +338,7 @@ class GaussianDistribution(UserDistribution):
         *,
         route: Route,
     ) -> tuple[NDArray[np.float64], float, Route]:
-        """Release the mean; return it, its error in standard deviations, and the way."""
+        """Release the mean; return it, its error in standard deviations, and the algorithm."""
         root = np.linalg.cholesky(covariance)
         whitening = np.linalg.inv(root)
         lower, upper = _limits(bound)
@@ -382,7 +382,7 @@ class GaussianDistribution(UserDistribution):
         reach: NDArray[np.float64],
         account: Account,
     ) -> tuple[NDArray[np.float64], float, float]:
-        """Return medians, how far off they are, and the coarsest step."""
+        """Return the medians, their errors, and the largest grid step."""
         values = rows.each(own_row).present()
         d = reach.size
         epsilon = float_down(account.epsilon / d)
@@ -454,7 +454,7 @@ class GaussianDistribution(UserDistribution):
 
 
 def as_deviations(deviations: Any) -> tuple[float, float]:
-    """Return the smallest and largest standard deviation; refuse what is no such pair.
+    """Return the smallest and the largest standard deviation; refuse any other value.
 
     >>> as_deviations((0.5, 2))
     (0.5, 2.0)
@@ -478,7 +478,7 @@ def _limits(bound: Bound) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def _deviations_of(rank: float) -> float:
-    """Return how far the median may be off in standard deviations for a share of ranks."""
+    """Return the error of the median in standard deviations, given its rank error as a share."""
     from scipy.special import ndtri
 
     return float(ndtri(0.5 + rank)) if rank < 0.5 else math.inf

@@ -1,4 +1,4 @@
-"""One row per user for a normal distribution: a whitened mean, or the spread within the user."""
+"""One row per user for a normal distribution: a whitened mean, or an own covariance."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def own_row(part: UserData) -> NDArray[np.float64]:
 class WhitenedMeans:
     """Reduces each user to one row: the mean of the clipped records, in whitened coordinates.
 
-    A user without records has no row. Each row is computed from that user's records alone: sums are
+    A user without records is absent. Each row is computed from that user's records alone: sums are
     exact, and the product with the matrix goes row by row.
 
     >>> people = UserData.from_arrays([[1.0], [50.0], [3.0]], users=[4, 9, 4])

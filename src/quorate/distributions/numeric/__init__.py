@@ -1,7 +1,7 @@
 """Distributions of numbers.
 
-``histogram`` shares of intervals · ``cdf`` distribution functions, ``cumulative`` how they are
-released · ``edges`` where intervals begin · ``hierarchy`` sums over intervals of all sizes.
+``histogram`` shares of intervals · ``cdf`` distribution functions, ``cumulative`` their release ·
+``edges`` ends of intervals · ``hierarchy`` sums over nested intervals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How people's numbers are distributed: a private distribution function, with its quantiles."""
+"""A private distribution function of people's numbers, with its quantiles."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["EmpiricalCDF"]
 class EmpiricalCDF(UserDistribution):
     r"""The distribution function of people's numbers, hiding any one person's whole record.
 
-    The share of records up to x, for every edge x of a public grid of cells, as the mean over
-    people of each person's share. Noisy sums over a tree of nested intervals keep the error small
-    at all edges at once, also on a fine grid.
+    The released function is, at every edge x of a public grid, the share of records up to x,
+    averaged over people. Noisy sums over a tree of nested intervals keep the error small at all
+    edges at once, also on a fine grid.
 
     Privacy
     -------
@@ -40,10 +40,10 @@ class EmpiricalCDF(UserDistribution):
     public : all parameters and, under ``Relation.REPLACE``, the number of users; released:
         ``cdf_``, ``error_``
     numerics : exact
-    proof : A user has shares of the intervals of each of L levels, which are points of L simplices
-        in whole steps (:func:`~quorate.core.questions.shares.share_totals`), so that one user
-        moves all sums together by at most 2 L in the L1 norm. They get discrete Laplace noise.
-        Least squares and making the function increasing happen after the release.
+    proof : A user has shares of the intervals of each of L levels. They are points of L simplices
+        in whole steps (:func:`~quorate.core.questions.shares.share_totals`), so one user moves all
+        sums together by at most 2 L in the L1 norm. They get discrete Laplace noise. Least squares
+        and making the function increasing happen after the release.
 
     Utility
     -------
@@ -60,8 +60,7 @@ class EmpiricalCDF(UserDistribution):
     ----------
     epsilon : float
     bounds : pair of floats, optional
-        Public range of the numbers, cut into ``cells`` equal cells; values outside are moved to its
-        ends.
+        Public range of the numbers, divided into ``cells`` equal cells; values outside are clipped.
     cells : int, default=1024
     edges : sequence of floats, optional
         Increasing public edges of cells, instead of ``bounds`` and ``cells``.

@@ -31,7 +31,7 @@ _COUNT_SHARE = Fraction(5, 100)
 
 @dataclass(frozen=True)
 class _Groups:
-    """Numbers groups of neighbouring cells."""
+    """Assigns a number to each group of neighbouring cells."""
 
     cells: Coder
     size: int
@@ -62,7 +62,7 @@ class CumulativeRun:
     cells : int
     account : Account
     cap : int, default=1
-        As in :func:`~quorate.core.questions.shares.share_totals`.
+        As for :func:`~quorate.core.questions.shares.share_totals`.
     """
 
     people: People
@@ -74,8 +74,8 @@ class CumulativeRun:
     def release(self, epsilon: Fraction) -> ReleasedSums:
         """Release the sums for ``epsilon``.
 
-        Privacy: a user is in one interval of every level, by shares that add up to at most a
-        whole: a point of :class:`~quorate.core.bounds.simplices.Simplices` in whole steps.
+        Privacy: in every level a user contributes shares of intervals that add up to at most 1.
+        This is a point of :class:`~quorate.core.bounds.simplices.Simplices` in whole steps.
         """
         hierarchy = choose_hierarchy(self.cells)
         relation = self.account.relation

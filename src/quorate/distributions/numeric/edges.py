@@ -44,7 +44,7 @@ def as_edges(edges: Any) -> NDArray[np.float64]:
 def declared_edges(
     edges: Sequence[float] | None, bounds: tuple[float, float] | None, cells: int
 ) -> NDArray[np.float64]:
-    """Return the edges that parameters describe: themselves, or equal cells of a range.
+    """Return the edges that parameters describe: stated ones, or equal cells of a range.
 
     >>> declared_edges(None, (0.0, 1.0), 4)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -81,9 +81,9 @@ def as_range(bounds: Any) -> tuple[float, float]:
 
 
 def loose_edges(low: float, high: float, cells: int) -> NDArray[np.float64]:
-    """Return edges that are fine near 0 and coarse far away, in a constant ratio.
+    """Return edges whose distances grow by a constant ratio from 0 outwards.
 
-    So even a range that is a million times too wide resolves the values well.
+    So values are resolved well even if the range is a million times too wide.
 
     >>> loose_edges(0.0, 1024.0, 4).round(3).tolist()
     [0.0, 0.03, 0.999, 31.999, 1024.0]

@@ -1,14 +1,14 @@
-r"""Sums over nested intervals: a distribution function with less noise than adding up cells.
+r"""Sums over nested intervals: a distribution function with less noise than sums of cells.
 
-Adding up j noisy cells adds up their noise. Where the cells are summed up in groups, and groups of
-groups, with noise of their own, a sum up to any point needs few of them; the price is that a user
-is in one group of every level, so that L levels share the budget. With L levels of b parts each the
-deviation of a sum is about :math:`\sqrt{b L^3}/2` times that of one cell alone, against
-:math:`\sqrt{b^L}/2` without levels. For the largest error over all points two levels pay off from
-about 200 cells on, three from about 3,000. [1]_
+A sum of j noisy cells contains the noise of all of them. If cells are summed in groups, and groups
+in larger groups, each with its own noise, then a sum up to any point needs few of them. The price
+is that a user contributes to one group of every level, so L levels share the budget. With L levels
+of b parts each the standard deviation of a sum is about :math:`\sqrt{b L^3}/2` times that of a
+single cell, compared with :math:`\sqrt{b^L}/2` without levels. For the largest error over all
+points two levels are better from about 200 cells on, three from about 3,000. [1]_
 
-All noisy sums are then made consistent by least squares: the sum of the parts of a group is the
-group, and the sum of all is the known number of users. [2]_
+Least squares then makes all noisy sums consistent: the parts of a group add up to the group, and
+everything adds up to the known number of users. [2]_
 
 References
 ----------
@@ -40,7 +40,7 @@ _MORE_LEVELS = (200, 3000, 40_000)
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """``levels`` levels of intervals, each cut into ``branching`` parts.
+    """``levels`` levels of intervals, each divided into ``branching`` parts.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class Hierarchy:
     ) -> tuple[NDArray[np.float64], float]:
         """Return the shares of leaves and absent users, by least squares over all sums.
 
-        ``sums`` has one array per level; ``total`` is the sum of everything. Works on
-        several sets at once, along the first axis.
+        ``sums`` has one array per level; ``total`` is the sum of everything. It works on several
+        sets at once, along the first axis.
 
         >>> leaves, absent = Hierarchy(2, 1).consistent([np.array([5.0, 3.0])], 1.0, 12.0)
         >>> leaves, absent
@@ -100,11 +100,11 @@ class Hierarchy:
         return fitted, gone
 
     def largest_error(self, *, scale: float, beta: float) -> float:
-        """Return a bound on the error of all cumulative sums, except with ``beta``.
+        """Return a bound on the errors of all cumulative sums that fails with probability ``beta``.
 
-        ``scale`` is that of the Laplace noise of every sum. The error does not depend on the data,
-        so its distribution is known; its quantile is estimated from public simulations, with a
-        margin for their number.
+        ``scale`` is the scale of the Laplace noise of every sum. The error does not depend on the
+        data, so its distribution is known. Its quantile is estimated from public simulations, with
+        a margin for their finite number.
 
         >>> 1.0 < Hierarchy(8, 1).largest_error(scale=1.0, beta=0.05) < 8.0
         True
@@ -118,8 +118,8 @@ class Hierarchy:
 def _largest_errors(hierarchy: Hierarchy) -> NDArray[np.float64]:
     """Return sorted public draws of the largest error of a sum, for noise of scale 1.
 
-    Two errors add up where those who are there are divided by: that of the sum, and that of how
-    many are absent.
+    If sums are divided by the number of present users, two errors add up: that of the sum, and that
+    of the number of absent users.
     """
     generator = public_generator(_SEED)
     found = []
@@ -134,7 +134,7 @@ def _largest_errors(hierarchy: Hierarchy) -> NDArray[np.float64]:
 
 
 def choose_hierarchy(cells: int) -> Hierarchy:
-    """Return the levels that make sums over ``cells`` cells most exact.
+    """Return the levels with the smallest error of sums over ``cells`` cells.
 
     >>> choose_hierarchy(20), choose_hierarchy(1000)
     (Hierarchy(branching=20, levels=1), Hierarchy(branching=32, levels=2))
@@ -147,7 +147,7 @@ def choose_hierarchy(cells: int) -> Hierarchy:
 def rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the nearest non-decreasing values between 0 and 1.
 
-    It is the midpoint of the largest value so far and the smallest later value; this never
+    Each value is the midpoint of the largest value so far and the smallest later value; this never
     increases the largest distance from any non-decreasing function.
 
     >>> rising(np.array([0.2, 0.1, 0.7, 1.2]))

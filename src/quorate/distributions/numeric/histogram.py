@@ -1,4 +1,4 @@
-"""How people's numbers are distributed: a private histogram, on public edges or on found ones."""
+"""A private histogram of people's numbers, with public bins or bins found privately."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Histogram(UserDistribution):
     r"""The distribution of people's numbers over bins, hiding any one person's whole record.
 
     The records of each user give shares of the bins. The histogram is the mean of these shares over
-    users, so every user counts once. Bins are public, or found privately so that all hold about the
-    same share.
+    users, so every user counts once. Bins are public, or found privately so that all contain about
+    the same share.
 
     Privacy
     -------
@@ -48,11 +48,10 @@ class Histogram(UserDistribution):
     public : all parameters and, under ``Relation.REPLACE``, the number of users; released:
         ``edges_``, ``pmf_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : On public edges that of
-        :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`, the bins being
-        categories.
-        Found edges are quantiles of a distribution function released for three tenths of
-        ``epsilon`` (see :class:`~quorate.distributions.numeric.cdf.EmpiricalCDF`); the shares of
+    proof : With public edges as for
+        :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`, with bins as
+        categories. Private edges are quantiles of a distribution function released for three tenths
+        of ``epsilon`` (see :class:`~quorate.distributions.numeric.cdf.EmpiricalCDF`). The shares of
         the bins are then released with the rest, from the same account.
 
     Utility
@@ -62,17 +61,17 @@ class Histogram(UserDistribution):
 
     Complexity
     ----------
-    That of :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`, and one pass
-    for edges.
+    As for :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`, and one more
+    pass for private edges.
 
     Parameters
     ----------
     epsilon : float
     edges : sequence of floats or "quantiles", optional
-        Public edges; ``"quantiles"`` finds them privately; then ``bounds`` may be too wide by
-        powers of ten. By default ``bounds`` is cut into ``bins`` equal bins.
+        Public edges. ``"quantiles"`` finds them privately, and then ``bounds`` may be too wide by
+        powers of ten. By default ``bounds`` is divided into ``bins`` equal bins.
     bounds : pair of floats, optional
-        Public range; values outside are moved to its ends.
+        Public range; values outside are clipped.
     bins : int, default=20
     delta, algorithm, records
         As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.
@@ -179,7 +178,7 @@ class Histogram(UserDistribution):
         return self
 
     def _public_edges(self) -> NDArray[np.float64] | None:
-        """Return the edges that parameters tell, or ``None`` if they are to be found."""
+        """Return the public edges, or ``None`` if they are found privately."""
         _validate.positive_integer(bins=self.bins)
         if isinstance(self.edges, str):
             _validate.one_of(("quantiles",), edges=self.edges)
