@@ -10,10 +10,11 @@ devices are beyond this: the rule stops honest mistakes.
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from quorate.exceptions import SealedError
 __all__ = ["forgetting"]
 
 # What may grow without being replaced.
-_GROWING = (list, dict, set, bytearray)
+_GROWING = (list, dict, set, bytearray, deque)
 # Functions hold others (partial, bound methods, callables as attributes), to this depth.
 _DEEP = 4
 # Longer containers are told apart by their length alone.
@@ -53,15 +54,28 @@ def forgetting(*functions: object) -> Iterator[None]:
         )
 
 
+class _Same:
+    """Equal to itself alone, and alive: the number of what is gone may be given to another."""
+
+    __slots__ = ("thing",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+
 def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
     """Return the identity of a thing and of what it holds; of what may grow also its content.
 
     With ``numbers`` those of arrays count: statistics of our own write into room of their own.
     """
-    look = _itself if numbers else id
-    if type(thing) in _GROWING:
+    look = _itself if numbers else _Same
+    if isinstance(thing, _GROWING):
         held = thing.values() if isinstance(thing, dict) else thing
-        return id(thing), len(thing), tuple(map(look, held)) if len(thing) < _MANY else ()
+        return _Same(thing), len(thing), tuple(map(look, held)) if len(thing) < _MANY else ()
     if depth == 0 or isinstance(thing, type | ModuleType | np.ndarray):
         return look(thing)
     numbers = _is_of_caller(thing)
@@ -74,28 +88,44 @@ def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
         inside = [*map(_content, thing.__closure__ or ()), *(thing.__defaults__ or ())]
         inside += vars(thing).values()
         named = _globals_of(thing, depth) if numbers else ()
-        return id(thing), named, tuple(_held(each, depth - 1, numbers=numbers) for each in inside)
-    elif hasattr(thing, "__dict__"):
+        return (
+            _Same(thing),
+            named,
+            tuple(_held(each, depth - 1, numbers=numbers) for each in inside),
+        )
+    elif hasattr(thing, "__dict__") or _slots_of(type(thing)):
         # What is computed once from public parameters may be kept.
         inside = [
             value
-            for name, value in vars(thing).items()
+            for name, value in getattr(thing, "__dict__", {}).items()
             if not isinstance(getattr(type(thing), name, None), cached_property)
         ]
+        inside += [getattr(thing, name, None) for name in _slots_of(type(thing))]
         shared = vars(type(thing))
         inside += [v for name, v in shared.items() if name[:2] != "__" and not callable(v)]
         inside.append(shared.get("__call__") if numbers else None)
     else:
-        return id(thing)
-    return id(thing), tuple(_held(each, depth - 1, numbers=numbers) for each in inside)
+        return _Same(thing)
+    return _Same(thing), tuple(_held(each, depth - 1, numbers=numbers) for each in inside)
 
 
 def _itself(thing: Any) -> Any:
     """Return the identity of a thing, and of an array a number that nearly always follows it."""
     if not isinstance(thing, np.ndarray):
-        return id(thing)
+        return _Same(thing)
     spread = np.ravel(thing)[:: 1 + thing.size // _LOOKED_AT]
-    return id(thing), thing.shape, zlib.crc32(spread.tobytes())
+    return _Same(thing), thing.shape, zlib.crc32(spread.tobytes())
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """Return the members that a class keeps beside, or in place of, a dictionary."""
+    owners = [each for each in kind.__mro__ if "__slots__" in vars(each) and _is_of_caller(each)]
+    found = [name for each in owners for name, value in vars(each).items() if _is_slot(value)]
+    return tuple(name for name in found if name[:2] != "__")
+
+
+def _is_slot(value: Any) -> bool:
+    return isinstance(value, MemberDescriptorType)
 
 
 def _is_of_caller(thing: Any) -> bool:

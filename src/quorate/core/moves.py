@@ -195,8 +195,9 @@ class Moves:
         >>> Moves.of_judgements(1, 2, coordinates=9, relation=Relation.ADD_REMOVE).cut().spread
         2
         """
-        spread = max(self.spread, self.largest)
-        return Moves(self.l1, self.l2_squared, self.largest, spread, self.rising)
+        if self.spread >= self.largest:
+            return self
+        return Moves(self.l1, self.l2_squared, self.largest, self.largest, self.rising)
 
     def of_some(self, coordinates: int) -> Moves:
         """Return the moves of this many of the coordinates, whichever they are.

@@ -304,6 +304,7 @@ class PlacedSum:
         own = numbers >= 0
         rows = rows if own.all() else rows[own]
         held[: len(rows), : rows.shape[1]] = rows
+        held[: len(rows), rows.shape[1] :] = 0.0  # and nothing of those who were here before
         return self.grid.encode_halves(held[: len(rows)])
 
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quorate._validate import is_integer
 from quorate.core.bounds.grid import SUM_LIMIT, Grid
 from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves, Moves
@@ -149,14 +150,15 @@ class Sealed(Closed):
         if isinstance(other, Sealed):
             self._check_same(other)
             added = np.clip(other.__numbers, -_ROOM, _ROOM)
-            return self._with(_saturated(self.__numbers + added), self.moves.plus(other.moves))
+            moves = self.moves.plus(other.moves).cut()
+            return self._with(_saturated(self.__numbers + added), moves)
         added = _public(other)
         if np.broadcast_shapes(added.shape, self.shape) != self.shape:
             raise ParameterError(
                 f"Expected public integers of shape {self.shape} or one, got {added.shape}: a "
                 "sealed number that is repeated would move further than its seal says."
             )
-        return self._with(_saturated(self.__numbers + added), self.moves)
+        return self._with(_saturated(self.__numbers + added), self.moves.cut())
 
     __radd__ = __add__
 
@@ -180,7 +182,7 @@ class Sealed(Closed):
             return self if factor else self._with(0 * self.__numbers, self.moves.times(0))
         most = SUM_LIMIT // abs(int(factor))
         inside = np.clip(self.__numbers, -most, most)
-        return self._with(inside * int(factor), self.moves.times(int(factor)))
+        return self._with(inside * int(factor), self.moves.cut().times(int(factor)))
 
     __rmul__ = __mul__
 
@@ -227,9 +229,11 @@ class Sealed(Closed):
 
     def above_least(self) -> Sealed:
         """Return how far each coordinate lies above the smallest, that of its row if in rows."""
-        found = self.__numbers - self.__numbers.min(axis=-1, keepdims=True)
+        # A difference of two numbers of 62 bits may be 2^63, which would wrap around.
+        inside = np.maximum(self.__numbers, -_ROOM)
+        found = _saturated(inside - inside.min(axis=-1, keepdims=True))
         rows = len(found) if found.ndim == 2 else 1
-        return self._with(_saturated(found), self.moves.above_least(found.size, rows=rows))
+        return self._with(found, self.moves.cut().above_least(found.size, rows=rows))
 
     def maximum(self, other: Sealed) -> Sealed:
         """Return the larger of two vectors in each coordinate: it moves as one of them does."""
@@ -248,6 +252,9 @@ class Sealed(Closed):
 
     def clip(self, low: int, high: int) -> Sealed:
         """Clip each coordinate to public limits: a clipped one may stay where another moves."""
+        if not (is_integer(low) and is_integer(high) and low <= high):
+            raise ParameterError("Expected two integers low <= high, the same for all coordinates.")
+        low, high = (max(-SUM_LIMIT, min(int(limit), SUM_LIMIT)) for limit in (low, high))
         return self._with(np.clip(self.__numbers, low, high), self.moves.cut())
 
     # For the core.
@@ -430,7 +437,7 @@ class SealedRows(Closed):
 
 def seal(numbers: Any, moves: Moves, relation: Relation, among: object | None = None) -> Sealed:
     """Seal integers whose moves the caller has proved."""
-    return Sealed(_KEY, _saturated(np.asarray(numbers, np.int64)), moves, relation, among)
+    return Sealed(_KEY, _saturated(np.asarray(numbers, np.int64)), moves.cut(), relation, among)
 
 
 def seal_total(

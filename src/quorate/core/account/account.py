@@ -259,8 +259,10 @@ class Account(OnceOnly):
 
     def set_aside(self, epsilon: Fraction | float) -> None:
         """Keep ``epsilon`` for pure draws beside Gaussian noise; before anything is drawn."""
-        if self._drawn or self._parent is not None:
+        if self._is_begun() or self._parent is not None:
             raise ParameterError("Expected to set epsilon aside before anything is drawn.")
+        if not 0 <= exact(epsilon) <= self.epsilon:
+            raise ParameterError(f"Expected to set aside a part of epsilon, got {epsilon!r}.")
         self.aside = exact(epsilon)
         left, delta = self.epsilon - self.aside, exact(self.declared.delta) - self.reserve
         mu = gdp_mu(float_down(left), float_down(delta)) if left > 0 and delta > 0 else 0.0
@@ -428,7 +430,7 @@ class Account(OnceOnly):
         1.0
         """
         with self._lock:
-            if self._drawn or self._parent is not None:
+            if self._is_begun() or self._parent is not None:
                 raise ParameterError("Expected a plan before anything is drawn, for a whole fit.")
             cost = price(event, delta=self.declared.delta, relation=self.relation)
             if not cost <= float_down(exact(self.declared.epsilon) - self.aside):
@@ -438,6 +440,11 @@ class Account(OnceOnly):
                 )
             self._plan, self.square = PricedChain.of(event)
             self.epsilon = self.reserve = _NONE
+
+    def _is_begun(self, besides: Sequence[Account] = ()) -> bool:
+        """Whether anything was drawn, or planned for groups of the users other than these."""
+        groups = [group for family in self._groups for group in family if group not in besides]
+        return bool(self._drawn) or any(g._drawn or g._plan is not None for g in groups)
 
     # The promise.
 

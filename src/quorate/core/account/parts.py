@@ -17,6 +17,7 @@ import numpy as np
 from quorate import _validate
 from quorate._validate import exact, float_up, root_down
 from quorate.core.account.account import Account, Integers
+from quorate.core.bounds.grid import SUM_LIMIT
 from quorate.core.guarantees import (
     Approximate,
     DrawCosts,
@@ -210,7 +211,7 @@ class GroupAccount(Account):
     def reserve_chain(self, event: Event) -> None:
         """Reserve the account for one chain in each group; see :meth:`Account.reserve_chain`."""
         parent = self._parent
-        if parent is None or parent._drawn or self._drawn:
+        if parent is None or parent._plan or parent._is_begun(self._others) or self._drawn:
             raise ParameterError("Expected a plan before anything is drawn, for whole groups.")
         # What the fit has set aside is for everybody, beside the chains.
         self._parent, self.aside = None, parent.aside
@@ -309,6 +310,9 @@ class SharedAccount(Account):
             self._lent.append(part)
         return part
 
+    def _is_begun(self, besides: Sequence[Account] = ()) -> bool:
+        return bool(self._lent) or super()._is_begun(besides)
+
     def _check(self, event: Event, costs: DrawCosts) -> None:
         raise NumericalFailure(
             "A draw from an account that only lends: nothing was drawn. Please report this."
@@ -379,8 +383,14 @@ def sum_of_groups(parts: Sequence[Sealed]) -> Sealed:
     moves = [part.moves for part in parts]
     if any(each != moves[0] for each in moves):
         raise SealedError("Expected the same bound on what a user adds in every group.")
-    total = sum(opened(part) for part in parts)
-    return seal(total, moves[0], parts[0].relation)
+    if len({part.shape for part in parts}) > 1:
+        raise SealedError("Expected vectors of one shape in every group.")
+    total = opened(parts[0])
+    for part in parts[1:]:  # saturating at 62 bits: nothing wraps around
+        added = np.clip(opened(part), 1 - SUM_LIMIT, SUM_LIMIT - 1)
+        total = np.clip(total + added, -SUM_LIMIT, SUM_LIMIT)
+    whole = first._parent if isinstance(first, GroupAccount) else None
+    return seal(total, moves[0], parts[0].relation, whole)
 
 
 def _refuse_others(sealed: Any, account: Account) -> None:
@@ -397,6 +407,8 @@ def disjoint_groups(account: Account, count: int) -> list[GroupAccount]:
     Which group a user is in must depend on that user alone (on a public id, say), so that nobody
     changes groups when somebody else is replaced.
     """
+    if account._parent is not None:
+        raise ParameterError("Expected the account of a whole fit: groups write down nowhere else.")
     groups: list[GroupAccount] = []
     groups += [GroupAccount(account, groups) for _ in range(count)]
     account._groups.append([*groups])

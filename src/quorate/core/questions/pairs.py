@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate import _validate
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.users.crowd import call_quietly
@@ -94,6 +95,11 @@ class BySign(Verdict):
 
     loss: int
     gain: int
+
+    def __post_init__(self) -> None:
+        # A tie is 0, which has to lie between the limits.
+        _validate.non_negative_integer(loss=self.loss, gain=self.gain)
+        super().__post_init__()
 
     @property
     def highest(self) -> int:

@@ -1,0 +1,220 @@
+"""Ways around a seal, a budget or the rule of forgetting that a hostile reader found."""
+
+from collections import Counter, defaultdict, deque
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from quorate.core.account.account import Account
+from quorate.core.account.parts import SharedAccount, disjoint_groups, halved, sum_of_groups
+from quorate.core.bounds.grid import SUM_LIMIT, Grid
+from quorate.core.bounds.lifted_ball import LiftedBall
+from quorate.core.forgetting import forgetting
+from quorate.core.guarantees import Gaussian, Relation, Repeated
+from quorate.core.moves import Moves
+from quorate.core.people import People
+from quorate.core.placed import PlacedSum, Places
+from quorate.core.questions.pairs import BySign
+from quorate.core.sealed import Sealed, opened, seal
+from quorate.core.users import UserData
+from quorate.exceptions import ParameterError, SealedError
+
+COUNTS = Moves.of_counts(2)
+SIX = UserData.from_arrays(np.arange(6.0)[:, None], users=np.arange(6))
+
+
+class TestSeals:
+    @pytest.mark.parametrize("limits", [(np.zeros(9, int), 7), (0, np.arange(9)), (0.5, 3), (4, 3)])
+    def test_limits_of_a_clip_repeat_no_number(self, limits):
+        with pytest.raises(ParameterError, match="two integers"):
+            seal([5], Moves.of_counts(1), Relation.REPLACE).clip(*limits)
+
+    def test_a_distance_to_the_smallest_does_not_wrap_around(self):
+        far, near = (
+            opened(seal([SUM_LIMIT, low], COUNTS, Relation.REPLACE).above_least())
+            for low in (-SUM_LIMIT, 1 - SUM_LIMIT)
+        )
+        assert np.abs(far.astype(object) - near.astype(object)).max() <= 1
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda numbers: numbers + np.array([SUM_LIMIT - 6, 0]),
+            lambda numbers: numbers + (numbers * 0 + np.array([SUM_LIMIT - 6, 0])),
+            lambda numbers: (numbers - np.array([0, 5])) * (SUM_LIMIT // 6),
+        ],
+    )
+    def test_where_one_number_is_full_another_moves_as_far_as_the_spread_says(self, change):
+        moves = Moves.of_judgements(1, 2, coordinates=2, relation=Relation.ADD_REMOVE)
+        fewer, more = (change(seal(n, moves, Relation.ADD_REMOVE)) for n in ([5, 5], [7, 7]))
+        spreads = (int(a) - int(b) for a, b in (opened(fewer), opened(more)))
+        assert abs(next(spreads) - next(spreads)) <= fewer.moves.spread
+
+    def test_full_scores_of_people_move_as_far_as_the_spread_says(self):
+        class Both:
+            low, high, shape = 2**52, 2**53, (2,)
+
+            def __call__(self, users):
+                yield ..., np.tile([2**53, 2**52], (users.n_users, 1))
+
+        fewer, more = (
+            People(UserData(np.zeros((n, 1)), offsets=range(n + 1)), Relation.ADD_REMOVE).scores(
+                Both()
+            )
+            for n in (600, 601)
+        )
+        (a, b), (c, d) = opened(fewer).tolist(), opened(more).tolist()
+        assert abs((a - b) - (c - d)) <= fewer.moves.spread
+
+    def test_a_tie_lies_between_the_limits_of_a_duel(self):
+        with pytest.raises(ParameterError, match=">= 0"):
+            BySign(5, -3)
+
+
+def groups_of(account: Account) -> tuple[People, People]:
+    return halved(
+        People(SIX, Relation.REPLACE, among=account), disjoint_groups(account, 2), random_state=0
+    )
+
+
+class TestSumsOfGroups:
+    def tally(self, *sizes: int) -> Sealed:
+        parts = groups_of(Account.open(epsilon=1.0))
+        return sum_of_groups(
+            [
+                part.tally(lambda users: users.X[:, 0], size)
+                for part, size in zip(parts, sizes, strict=True)
+            ]
+        )
+
+    def test_only_the_fit_of_the_groups_pays_for_it(self):
+        with pytest.raises(SealedError, match="another fit"):
+            Account.open(epsilon=9.0).laplace(self.tally(6, 6), scale=1.0)
+
+    def test_a_number_of_one_group_is_not_repeated_for_another(self):
+        with pytest.raises(SealedError, match="one shape"):
+            self.tally(1, 6)
+
+    def test_it_does_not_wrap_around(self):
+        groups = disjoint_groups(Account.open(epsilon=1.0), 2)
+        sums = []
+        for last in (SUM_LIMIT, SUM_LIMIT - 1):
+            parts = [
+                seal([number], COUNTS, Relation.REPLACE, group)
+                for number, group in zip((SUM_LIMIT, last), groups, strict=True)
+            ]
+            sums.append(int(opened(sum_of_groups(parts))[0]))
+        assert abs(sums[0] - sums[1]) <= 1
+
+
+CHAIN = Repeated(Gaussian(20.0), 11)
+
+
+class TestBudgets:
+    @pytest.mark.parametrize("aside", [5.0, -10.0])
+    def test_what_is_set_aside_is_a_part(self, aside):
+        with pytest.raises(ParameterError, match="a part of epsilon"):
+            Account.open(epsilon=1.0, delta=1e-6, aside=aside)
+
+    def test_nothing_is_set_aside_beside_a_plan_for_everything(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.reserve_chain(CHAIN)
+        with pytest.raises(ParameterError, match="a part of epsilon"):
+            account.set_aside(0.9)
+
+    def test_groups_write_down_what_they_draw_in_the_account_of_the_fit(self):
+        with pytest.raises(ParameterError, match="whole fit"):
+            disjoint_groups(Account.open(epsilon=1.0).part(Fraction(1, 2)), 2)
+
+    @pytest.mark.parametrize("drawn", [True, False])
+    def test_a_second_plan_for_the_same_people_is_refused(self, drawn):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        first, again = disjoint_groups(account, 2), disjoint_groups(account, 2)
+        for group in first:
+            group.reserve_chain(CHAIN)
+            if drawn:
+                group.pay(Gaussian(20.0))
+        for other in (account, again[0]):
+            with pytest.raises(ParameterError, match="before anything is drawn"):
+                other.reserve_chain(CHAIN)
+
+    def test_groups_have_no_plan_beside_one_for_everybody(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.reserve_chain(CHAIN)
+        with pytest.raises(ParameterError, match="before anything is drawn"):
+            disjoint_groups(account, 2)[0].reserve_chain(CHAIN)
+
+    def test_a_plan_after_groups_have_drawn_is_refused(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        disjoint_groups(account, 2)[0].pay(Fraction(1))
+        for begin in (lambda: account.reserve_chain(CHAIN), lambda: account.set_aside(0.5)):
+            with pytest.raises(ParameterError, match="before anything is drawn"):
+                begin()
+
+    def test_groups_have_no_plan_beside_what_is_lent(self):
+        account = SharedAccount.open(epsilon=1.0, delta=1e-6)
+        account.lend(epsilon=1.0, delta=1e-6)
+        with pytest.raises(ParameterError, match="before anything is drawn"):
+            disjoint_groups(account, 2)[0].reserve_chain(CHAIN)
+
+
+class Slotted:
+    __slots__ = ("last",)
+
+    def __call__(self, users: UserData) -> np.ndarray:
+        self.last = users.X.sum()
+        return users.record_counts()
+
+
+class Latest:
+    def __init__(self) -> None:
+        self.last = float("3.5")
+
+    def __call__(self, users: UserData) -> np.ndarray:
+        self.last = float(users.X.sum())
+        return users.record_counts()
+
+
+@pytest.mark.parametrize("made", [Counter, deque, lambda: defaultdict(list), set])
+def test_whatever_grows_is_seen_to_grow(made):
+    kept = made()
+
+    def counts(users):
+        for number in users.X[:, 0].tolist():
+            if isinstance(kept, defaultdict):
+                kept["seen"].append(number)
+            elif isinstance(kept, deque):
+                kept.append(number)
+            else:
+                kept.update([number])
+        return users.record_counts()
+
+    with pytest.raises(SealedError, match="kept something"):
+        People(SIX, Relation.REPLACE).counts(counts, [1])
+
+
+def test_a_slot_keeps_nothing():
+    with pytest.raises(SealedError, match="kept something"):
+        People(SIX, Relation.REPLACE).counts(Slotted(), [1])
+
+
+def test_a_number_that_takes_the_place_of_a_forgotten_one_is_another():
+    statistic = Latest()
+    twice = forgetting(statistic)
+    twice.__enter__()
+    statistic(SIX)
+    statistic(SIX)
+    with pytest.raises(SealedError, match="kept something"):
+        twice.__exit__(None, None, None)
+
+
+def test_a_batch_holds_nothing_of_the_one_before():
+    bound = LiftedBall(1.0, centre=[0.0])
+    grid = Grid(bound, step=2.0**-10)
+    work = PlacedSum(lambda batch: batch, grid, Places(width=2, lengths=(1,)), None)
+    held = np.zeros((2, bound.dimension))
+    work._added(np.array([0, 1]), np.array([[0.0, np.nan]] * 2), held)
+    after = work._added(np.array([0, 1]), np.zeros((2, 1)), held)
+    alone = work._added(np.array([0, 1]), np.zeros((2, 1)), np.zeros((2, bound.dimension)))
+    assert (after == alone).all()
