@@ -1,11 +1,11 @@
-"""Learners of rules and cut-offs: pure differential privacy from few users.
+"""Learners of rules and cut-offs, with pure differential privacy and few users.
 
 ``concept_learner`` any class of rules · ``threshold`` cut-offs on ordered domains ·
-``private_threshold`` the paper's binary search · ``min_error`` the smallest reachable error, by
-the ``smallest_error_search`` · ``loss_selector`` the best of many candidates by a bounded loss,
-``covers`` of a box · ``scores`` what users contribute · ``automatic`` which score when ·
-``selection`` from losses to a hypothesis · ``parity_learner`` parities by linear equations, planned
-by ``parity_plan`` · ``concise_learner`` short rules first, with the bounds of ``occam`` ·
+``private_threshold`` the paper's binary search · ``min_error`` the smallest possible error, by the
+``smallest_error_search`` · ``loss_selector`` the best of many candidates by a bounded loss,
+``covers`` of a box · ``scores`` the contributions of users · ``automatic`` the choice of a score ·
+``selection`` the private choice by a score · ``parity_learner`` parities by linear equations,
+planned by ``parity_plan`` · ``concise_learner`` short rules first, with the bounds of ``occam`` ·
 ``generalization`` the papers' bounds.
 """
 

@@ -1,28 +1,29 @@
-"""Which score learns best, decided from public numbers and paid estimates.
+"""The automatic choice of a score, from public numbers and private estimates.
 
-Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
+The rules below were measured on stumps, conjunctions, intervals, random tables and cut-offs; see
 ``benchmarks/learners.py``. In words:
 
-* the error of the best concept is stated: 0 -> any mistake; otherwise more than t mistakes, with
-  the best t;
-* one record per user, stated: count mistakes;
-* up to 4096 hypotheses: duels while users are few for the class, because they tell much with few
-  users who are alike; capped regret once they are many, because it finds what errs least for users
-  who differ as well; very many need no cap, which blurs what they would rather avoid;
-* along a line of cut-offs: the fewest users -> the median of what is good enough for each of them,
-  as they must nearly all agree; few -> the median of their own cut-offs; more -> two stages, a
-  place among the users and then what errs least around it, by capped regret while they are not
-  very many;
+* if the error of the best concept is stated: any mistake for 0; otherwise more than t mistakes,
+  with the best t;
+* if users are stated to have one record each: count mistakes;
+* up to 4096 hypotheses: duels if users are few for the class, because they need few users if these
+  are alike; capped regret if users are many, because it minimises the total error even if users
+  differ; regret without a cap if users are very many, because the cap ignores part of their errors;
+* cut-offs on a line: with the fewest users, the median of the cut-offs that are nearly best for
+  each user, because nearly all users must agree; with few users, the median of their own best
+  cut-offs; with more users, two stages, a private median and then a choice near it by capped regret
+  (without a cap for very many users);
 * larger classes without an order: capped regret if users are many, and without a cap if they are
-  very many; otherwise fewer than 4 records -> any mistake, and more the Kolmogorov-Smirnov score.
+  very many; otherwise any mistake for fewer than 4 records, and the Kolmogorov-Smirnov score for
+  more.
 
 ``alike=True`` states that records of all users come from one distribution. Then duels are used for
-any number of users; along a line users approve of their own best if they are many, and the median
-is taken otherwise; larger classes use a crossing instead of capped regret.
+any number of users. On a line users vote for their own best cut-offs if there are many users,
+otherwise the median is released. Larger classes use a crossing instead of capped regret.
 
-Under addition or removal of users their number is private and no branch looks at it: cut-offs are
-then found in two stages, and small classes by capped regret. If users are alike, cut-offs are
-decided by the records of a user: fewer than 4 -> own best, otherwise the median.
+Under add or remove the number of users is private, so no decision uses it: cut-offs are found in
+two stages, and rules of small classes by capped regret. If users are alike, the score for cut-offs
+depends on the number of records: own best for fewer than 4 records, otherwise the median.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _ONE_RECORD = RecordRange.exactly(1)
 
 
 class RuleAlgorithm(Enum):
-    """How a hypothesis is chosen."""
+    """The algorithms that choose a hypothesis."""
 
     MISTAKES = "mistakes"
     ANY_MISTAKE = "any_mistake"
@@ -90,7 +91,7 @@ class RuleAlgorithm(Enum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision and its reason; both follow from public values."""
+    """A decision and its reason; both depend on public values only."""
 
     algorithm: RuleAlgorithm
     reason: str
@@ -98,7 +99,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Public facts before a hypothesis is chosen.
+    """The public facts on which the decision depends.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class Situation:
     epsilon : float
     relation : Relation
     n_users : int or None
-        ``None`` under addition or removal, where it is private.
+        ``None`` under add or remove, where it is private.
     error_level : float or None
         Error of the best concept, if the caller states it.
     alike : bool
@@ -148,7 +149,7 @@ class Situation:
 
 
 def taken_from(algorithm: RuleAlgorithm, situation: Situation) -> float:
-    """Return the least users x epsilon for which this algorithm is used if users differ.
+    """Return the least users x epsilon from which this algorithm is used if users may differ.
 
     >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
     >>> round(taken_from(RuleAlgorithm.TWO_STAGES, Situation(**known)))
@@ -172,7 +173,7 @@ def regret_share(situation: Situation) -> Fraction:
 
 
 def location_share(situation: Situation) -> Fraction:
-    """Return the share of the budget for the first stage, which finds where users are.
+    """Return the budget share of the first stage, which locates the users.
 
     >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
     >>> [float(location_share(Situation(n_users=n, **known))) for n in (100, 200, 800)]
@@ -186,7 +187,7 @@ def location_share(situation: Situation) -> Fraction:
 
 
 def record_cuts(situation: Situation) -> tuple[int, ...]:
-    """Return the numbers of records at which the decision changes; empty if it never does.
+    """Return the numbers of records at which the decision changes; empty if it never changes.
 
     >>> known = dict(epsilon=1.0, relation=Relation.REPLACE, n_users=50)
     >>> record_cuts(Situation(size=729, ordered=False, **known))
@@ -254,7 +255,7 @@ def _small(situation: Situation) -> Decision:
 
 
 def _by_regret(situation: Situation, hypotheses: str) -> Decision | None:
-    """Add up regrets if users are many, capped unless they are very many."""
+    """Sum regrets if users are many, with a cap unless they are very many."""
     users = f"{situation.n_users} users"
     if situation.has_come_to(RuleAlgorithm.REGRET):
         return Decision(

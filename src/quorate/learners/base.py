@@ -1,4 +1,4 @@
-"""What the learners of rules share: decide on a score, pay for its estimates, choose a rule."""
+"""The common part of the learners: decide on a score, pay for its estimates, choose a rule."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class HeldRecords:
         return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
 
     def buy(self, people: People, cuts: tuple[int, ...]) -> None:
-        """Spend a small part on the range that contains the median number of records."""
+        """Spend a small part of the budget on the range of the median number of records."""
         relation = self.account.relation
         n_users = people.n_users if relation is Relation.REPLACE else 0
         rough = RoughRecords(
@@ -151,7 +151,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_classes(self.classes)
 
     def _refuse(self, concepts: ConceptClass, asked: str | Score, X: Any, y: Any) -> None:
-        """Refuse what public facts make impossible, before anything is charged."""
+        """Refuse a fit that public facts show to be impossible, before anything is charged."""
         check_columns(X, expected=concepts.n_features, single=self._single_feature)
         check_labels(y, self.classes)
         self._check_way(concepts, asked)
@@ -235,7 +235,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         reason: str,
         error: ChoiceError,
     ) -> None:
-        """Promise, and only then set what was released."""
+        """State the guarantee, then set the released attributes."""
         self.guarantee_ = self._promise(held.account)
         self.index_ = index
         self.concept_ = concepts.concept(index)
@@ -253,7 +253,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         held: HeldRecords,
         public: dict[str, Any],
     ) -> ChoiceError:
-        """Return the error bound of the next choice, after the releases that come before it."""
+        """Return the error bound of the next choice, given the releases before it."""
         if algorithm is RuleAlgorithm.CLIPPED_PAIRWISE:
             score = ClippedPairwise(tau=published_clip(held.typical(people), self.excess))
             return score_error(score, concepts, epsilon=held.account.left, **public)
@@ -390,7 +390,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return self._by_score(concepts, capped, score, account)
 
     def _check_pieces(self, concepts: ConceptClass, n_users: int) -> None:
-        """Refuse duels along a line with too many users, whose number is public here."""
+        """Refuse duels along a line with too many users, if their number is public."""
         both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
         pieces = n_users * int(self.records) * (2 if both_ways else 1) + 1
         if pieces > MAX_DUELLISTS:

@@ -24,8 +24,9 @@ class ConceptLearner(RuleLearner):
 
     Each user's records give one bounded score for every rule. The scores are summed over users into
     a loss for each rule, and one rule is chosen privately by its loss. More records make the scores
-    of a user more accurate at no extra cost: at a fixed number of users the error falls with the
-    records per user. Group privacy and using one record per user do not have this property.
+    of a user more accurate at no extra cost: for a fixed number of users the error falls with the
+    number of records per user. Group privacy and using one record per user do not have this
+    property.
 
     Learning
     --------
@@ -53,8 +54,8 @@ class ConceptLearner(RuleLearner):
 
     Complexity
     ----------
-    Mistakes of all rules by the class's closed form, in blocks of users; duels
-    :math:`O(n |H|^2)` time and :math:`O(|H|^2)` memory up to 4096 rules, all other scores
+    Mistakes of all rules are counted by the class's closed form, in blocks of users. Duels take
+    :math:`O(n |H|^2)` time and :math:`O(|H|^2)` memory, for up to 4096 rules; all other scores take
     :math:`O(n |H|)` time and :math:`O(|H|)` memory.
 
     Parameters
@@ -67,10 +68,10 @@ class ConceptLearner(RuleLearner):
         "own_best", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "mistakes",
         "clipped_pairwise", "estimated_level", "median", "slack_median" or "two_stages"
         (:class:`~quorate.learners.automatic.RuleAlgorithm`).
-        How users' mistakes become a loss. ``"auto"`` decides from public numbers
+        It turns users' mistakes into a loss for each rule. ``"auto"`` decides from public numbers
         (:mod:`quorate.learners.automatic`) and says why in ``algorithm_``.
     records : int or "auto", default="auto"
-        How many records a user typically holds: a public number, or a rough private estimate that
+        The number of records of a typical user: a public number, or a rough private estimate that
         costs budget, if the decision needs one.
     error_level : float, optional
         The error of the best rule, if it is known publicly; 0 means realizable.
@@ -98,14 +99,15 @@ class ConceptLearner(RuleLearner):
     concept_ : Concept
         The rule; ``print(concept_)`` is a sentence.
     index_ : int
-        Its number in the class.
+        The index of the rule in the class.
     algorithm_ : Route
         Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
         What is known about the records of a user: stated, estimated privately, or nothing.
     classes_ : array of shape (2,)
     error_ : ChoiceError
-        How much worse than the best rule the chosen one may be, by the score of the algorithm.
+        How much worse than the best rule the chosen one may be, according to the score of the
+        algorithm.
     guarantee_ : Guarantee
 
     References

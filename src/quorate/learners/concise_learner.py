@@ -1,4 +1,4 @@
-"""Learn a rule of a short description: Occam's razor in its compression version, privately."""
+"""Learn a rule with a short description privately (the compression version of Occam's razor)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ __all__ = ["ConciseLearner"]
 
 
 class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
-    r"""Try ever larger classes of rules on ever more users, and stop at the first rule that fits.
+    r"""Try larger and larger classes of rules on new users, and stop at the first rule that fits.
 
-    A rule with a short description is in a small class, and few users suffice to search a small
-    class. The length of the best rule need not be known in advance. Each round uses new users: some
-    choose a rule of the next class, others test it.
+    A rule with a short description belongs to a small class, and few users suffice to search a
+    small class. The length of the best rule need not be known in advance. Each round uses new
+    users: some choose a rule of the next class, others test it.
 
     Learning
     --------
@@ -59,13 +59,14 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     trust : central
     public : all parameters, the classes, the number of users
     numerics : exact
-    proof : Blocks of users are cut by public ids and a seed, so a user takes part in one choice or
-        in one test, each of which is :math:`\varepsilon`-DP; whether later blocks are used follows
-        from released answers. Released are ``concept_``, ``round_`` and ``accepted_``.
+    proof : Blocks of users are formed from public ids and a seed, so a user takes part in one
+        choice or in one test, each of which is :math:`\varepsilon`-DP. Whether later blocks are
+        used depends on released answers only. Released are ``concept_``, ``round_`` and
+        ``accepted_``.
 
     Complexity
     ----------
-    That of the choices: mistakes of all rules of a class for each user of its block.
+    Like the private choices: mistakes of all rules of a class for each user of its block.
 
     Parameters
     ----------
@@ -88,11 +89,11 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     concept_ : Concept
         The accepted rule, or the last one tried.
     accepted_ : bool
-        Whether its test was passed.
+        Whether the rule passed its test.
     round_ : int
-        How many classes were tried.
+        Number of classes that were tried.
     error_ : ChoiceError
-        ``error``, where a rule passed its test.
+        ``error``, if a rule passed its test.
     algorithm_ : Route
     classes_ : array of shape (2,)
     guarantee_ : Guarantee
@@ -141,7 +142,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def users_needed(self) -> int:
-        """Return how many users all rounds need together; public numbers only."""
+        """Return how many users all rounds need together; it depends on public numbers only."""
         self._check_parameters()
         return sum(map(sum, self._rounds()))
 
@@ -240,9 +241,9 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Wrong:
-    """Whether a rule gets the one record of a user wrong; records that do not count are not wrong.
+    """Whether a rule is wrong about the one record of a user; ignored records are not wrong.
 
-    Rules of a caller see one user at a time, and are wrong where they raise.
+    A rule written by the caller is called for one user at a time; if it raises, it counts as wrong.
     """
 
     concept: Concept

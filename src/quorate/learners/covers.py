@@ -25,7 +25,7 @@ MAX_CANDIDATES = 1_000_000  # machine: time and memory
 def box_cover(lower: ArrayLike, upper: ArrayLike, *, radius: float) -> NDArray[np.float64]:
     """Return points such that every point of the box is within ``radius`` of one, in L2 norm.
 
-    A grid whose cells have a half diagonal of at most ``radius``; the points are their centres.
+    They are the centres of a grid of cells with a half diagonal of at most ``radius``.
 
     >>> box_cover([0.0], [1.0], radius=0.25).ravel()
     array([0.25, 0.75])
@@ -54,10 +54,13 @@ def box_cover(lower: ArrayLike, upper: ArrayLike, *, radius: float) -> NDArray[n
 
 
 def ball_cover(centre: ArrayLike, size: float, *, radius: float) -> NDArray[np.float64]:
-    """Return points of a ball of L2 radius ``size``, one within ``radius`` of each of its points.
+    """Return a cover of a ball of L2 radius ``size``.
 
-    The cells of :func:`box_cover` that meet the ball. A centre outside of the ball is moved to the
-    nearest point of the ball, which is closer to all points of the ball.
+    Each point of the ball is within ``radius`` of a point of the cover.
+
+    They are the centres of the cells of :func:`box_cover` that intersect the ball. A centre outside
+    of the ball is moved to the nearest point of the ball, which is closer to all points of the
+    ball.
 
     >>> ball_cover([0.0, 0.0], 1.0, radius=0.5).shape
     (9, 2)

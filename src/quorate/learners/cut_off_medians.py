@@ -1,8 +1,8 @@
-"""Medians of users' own cut-offs, and of their records: one interval a user along a line.
+"""Medians of users' own cut-offs, or of their records, as one interval per user on a line.
 
-A user accepts every place of an interval: from the first to the last cut-off that is best on their
-own records, or from a quarter to three quarters of these records. The released place has few
-intervals entirely on one side of it.
+Each user accepts the positions of an interval: from the first to the last cut-off that is best on
+the user's own records, or between the first and the third quartile of these records. The released
+position has few intervals entirely on one side of it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ def choose_by_median(
 ) -> int:
     """Choose the median of the users' own best cut-offs.
 
-    Each user contributes one interval: from their first to their last cut-off with the fewest
-    mistakes on their own records. The loss of a cut-off is the larger of the numbers of intervals
-    entirely to its left and to its right. Using the whole interval instead of one of its points
-    keeps the median unbiased if records are few. A user without records has no influence.
+    Each user contributes one interval, from the first to the last cut-off with the fewest mistakes
+    on the user's own records. The loss of a cut-off is the number of intervals entirely to its left
+    or the number entirely to its right, whichever is larger. Using the whole interval instead of
+    one of its points keeps the median unbiased if users have few records. A user without records
+    has no influence.
 
-    ``slack`` is for very few users, nearly all of whom must agree. It accepts cut-offs with up to
-    sqrt(m) / 4 more mistakes than a user's fewest on m records (from 16 on), which is the effect of
-    label noise; and it chooses by permute-and-flip, which is never less accurate.
+    ``slack`` is for very few users, nearly all of whom must agree. It also accepts cut-offs with up
+    to sqrt(m) / 4 more mistakes than a user's fewest on m records (from 16 on), which is the effect
+    of label noise. It chooses by permute-and-flip, which is never less accurate.
     """
     if concepts.direction is Direction.EITHER:
         return _median_either_way(concepts, people, account=account, slack=slack)
@@ -76,7 +77,10 @@ def median_between(
 
 
 def shifted(first: NDArray[np.uint64], last: NDArray[np.uint64], middle: int) -> NDArray[np.int64]:
-    """Return intervals, one per row, numbered from the middle so that they fit into int64."""
+    """Return intervals, one per row.
+
+    Positions are relative to the middle, so that they fit into int64.
+    """
     return (np.stack([first, last], axis=1) - np.uint64(middle)).view(np.int64)
 
 
@@ -105,14 +109,14 @@ def _median_either_way(
 
 @dataclass(frozen=True)
 class _Ends:
-    """One interval of each user along a line of this many places."""
+    """One interval of each user, on a line with so many positions."""
 
     size: int
 
 
 @dataclass(frozen=True)
 class _Hulls(_Ends):
-    """The first and the last cut-off that are best for each user of a part, or nearly best."""
+    """The first and the last best (or nearly best) cut-off of each user."""
 
     slack: bool
 
@@ -122,7 +126,7 @@ class _Hulls(_Ends):
 
 
 def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many mistakes beyond the fewest are ignored: sqrt(m) / 4, rounded.
+    """Return how many more mistakes than the fewest are accepted: sqrt(m) / 4, rounded.
 
     >>> _slack(np.array([0, 15, 16, 64, 256])).tolist()
     [0, 0, 1, 2, 4]
@@ -133,10 +137,10 @@ def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Middles(_Ends):
-    """Each user's interval from the first to the third quartile of their records, as cut-offs."""
+    """Each user's interval from the first to the third quartile of the own records, as cut-offs."""
 
     def __call__(self, line: MistakeLine) -> NDArray[np.int64]:
-        """Return where each user's interval begins and ends."""
+        """Return the first and the last cut-off of each user's interval."""
         return shifted(*_middle_records(line.events), self.size // 2)
 
 
@@ -156,7 +160,7 @@ def _middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[
 
 @dataclass(frozen=True)
 class _Directions:
-    """The class of two with which each user of a part errs less; 2 stands for neither."""
+    """For each user the direction with fewer mistakes: 0 or 1, and 2 for neither."""
 
     classes: tuple[Thresholds, ...]
 

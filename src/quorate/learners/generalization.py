@@ -1,7 +1,7 @@
-"""The explicit sample-size bounds of Li, Wang, Ye (L7): how many suffice for a class to generalise.
+"""The explicit sample-size bounds of Li, Wang, Ye (L7).
 
-They hold for every class and every distribution, and feed the planner. Their constants are large;
-for finite classes and known numbers of records the exact tails of
+They hold for every class and every distribution, and the planner uses them. Their constants are
+large. For finite classes and known numbers of records the exact tails of
 :mod:`quorate.learners.scores.more_than` need far fewer users.
 """
 
@@ -31,9 +31,9 @@ def agnostic_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
 
 
 def realizable_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
-    """Return how many records distinguish concepts that differ by ``alpha`` (Lemma 3.2).
+    """Return how many records tell apart concepts that differ by ``alpha`` (Lemma 3.2).
 
-    "Look alike" means an observed disagreement of at most ``alpha / 2``.
+    Two concepts are told apart if their observed disagreement exceeds ``alpha / 2``.
 
     >>> realizable_records(vc_dimension=1, alpha=0.1, beta=0.05)
     20053
@@ -72,10 +72,10 @@ def agnostic_users(*, vc_dimension: int, records: int, alpha: float, beta: float
 
 
 def realizable_users(*, vc_dimension: int, records: int, alpha: float, beta: float) -> int:
-    """Return how many users distinguish concepts that differ for a share ``alpha`` of users.
+    """Return how many users tell apart concepts that differ for a share ``alpha`` of users.
 
-    Lemma 4.4: "look alike" means that the records of at most ``alpha / 2`` of the users distinguish
-    them.
+    Lemma 4.4: concepts are told apart if the records of more than ``alpha / 2`` of the users
+    distinguish them.
 
     >>> realizable_users(vc_dimension=1, records=16, alpha=0.1, beta=0.05)
     25377

@@ -105,12 +105,12 @@ class LossSelector(UserEstimator):
     r"""Choose the candidate with the smallest mean loss over users.
 
     A user's mean loss over m records is within about :math:`1/\sqrt m` of its expectation, and so
-    is the difference of two candidates: users with many records mostly agree which of two is
-    better. If users are alike, they therefore vote on pairs of candidates or, if there are too many
-    pairs, on the difference of each candidate to a privately chosen reference, clipped to that
-    small radius. The noise then matters less the more records a user has, unlike in the plain
-    exponential mechanism. The candidate that most users prefer need not have the smallest mean
-    loss, so with many users who may differ the losses are summed instead.
+    is the difference of two candidates. So users with many records mostly agree which of two
+    candidates is better. If users are alike, they therefore vote on pairs of candidates. If there
+    are too many pairs, they score the difference of each candidate to a privately chosen reference,
+    clipped to that small radius. Then the noise matters less the more records users have, unlike in
+    the plain exponential mechanism. The candidate that most users prefer need not have the smallest
+    mean loss, so with many users who may differ the losses are summed instead.
 
     Learning
     --------
@@ -131,8 +131,8 @@ class LossSelector(UserEstimator):
         of users. How many records a user holds is private.
     numerics : exact
     proof : A user's mean losses are clipped to ``bounds`` and rounded to 2^20 steps. Their sums
-        have sensitivity 2^20 steps, the clipped differences the one proved in
-        :class:`~quorate.learners.scores.ClippedDifference`; costs of the releases add up. Released
+        have a sensitivity of 2^20 steps; that of clipped differences is proved in
+        :class:`~quorate.learners.scores.ClippedDifference`. Costs of the releases add up. Released
         are ``index_``, ``records_`` and functions of them. ``loss`` must compute the value of a
         record from that record alone.
 
@@ -149,25 +149,25 @@ class LossSelector(UserEstimator):
         The candidates: a list, or a :class:`~quorate.core.bounds.grid.Ball`, Box or Interval
         of parameters, from which a cover is made. Without it, the columns of ``X`` are the losses.
     cover : float, optional
-        The largest L2 distance of a parameter from its nearest candidate, for a ball or a box.
+        The largest L2 distance between a parameter and its nearest candidate, for a ball or a box.
     loss : callable, optional
-        ``loss(candidate, X, y)`` returns one loss for each record of one user; a user for whom it
-        fails gets the smallest loss for all candidates.
+        ``loss(candidate, X, y)`` returns one loss for each record of one user. If it fails for a
+        user, this user has the smallest loss for all candidates.
     vectorized : bool, default=False
         Call ``loss`` with the records of all users at once: much faster, but only private if it
         treats every record independently, to the last bit. The guarantee is then labelled
         ``idealized``.
     algorithm : {"auto", "reference", "exponential", "duels", "published"}, default="auto"
-        ``"auto"``: if users are ``alike`` or few and hold 16 records or more, duels for up to 4096
-        candidates and a reference for more; else the exponential mechanism on the losses. If users
-        disagree, duels and the reference follow the typical user and not the mean. ``"published"``
-        is Algorithm 5 of [1]_.
+        ``"auto"``: if users are ``alike`` or few and have 16 records or more, duels for up to 4096
+        candidates and a reference for more; otherwise the exponential mechanism on the losses. If
+        users disagree, duels and the reference select the candidate that most users prefer and not
+        the one with the best mean. ``"published"`` is Algorithm 5 of [1]_.
     records : int or "auto", default="auto"
         Number of records in each user's mean: a public number, or a rough private estimate, which
-        costs budget. State it when ``X`` holds one row of means per user.
+        costs budget. State it if ``X`` has one row of means per user.
     alike : bool, default=False
         Whether users are alike, that is, whether their records come from one distribution. This
-        allows algorithms that need few users and follow the majority of them.
+        allows algorithms that need few users and select what most of them prefer.
     failure : float, default=0.1
         Desired probability of failure of ``"published"``.
     delta : 0.0
@@ -179,9 +179,9 @@ class LossSelector(UserEstimator):
     ----------
     index_ : int
     candidate_ : object
-        The candidate itself, if ``candidates`` were given, else its index.
+        The candidate itself if ``candidates`` were given, otherwise its index.
     algorithm_ : Route
-        What was done, and why.
+        The algorithm that was used, and why.
     error_ : ChoiceError
         How much worse than the best candidate the chosen one may be.
     records_ : RecordRange or None
@@ -275,7 +275,7 @@ class LossSelector(UserEstimator):
         return _CAVEAT if self.vectorized and self.loss is not None else None
 
     def _try_out(self, X: Any, y: Any) -> None:
-        """Refuse a loss that fails on two made-up records, which are nobody's."""
+        """Refuse a loss that fails on two made-up records."""
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if (declared := declared_columns(X)) is not None:
             shape = (0, declared)
@@ -333,7 +333,7 @@ class LossSelector(UserEstimator):
             check_duellists(X.shape[1], "duels")
 
     def _decide(self, people: People, held: HeldRecords) -> Route:
-        """Return what to do and why; buy what is known about records where it matters."""
+        """Return the algorithm and the reason; estimate the number of records if it matters."""
         if self.algorithm in ("reference", "published") and held.known is None:
             held.buy(people, _RECORD_CUTS)
         if self.algorithm != "auto":
@@ -354,7 +354,7 @@ class LossSelector(UserEstimator):
         return people.n_features if self._listed is None else len(self._listed)
 
     def _own_losses(self) -> _OwnLosses:
-        """Return each user's mean losses as a function that can be sent to the users."""
+        """Return a function that computes each user's mean losses where the data are."""
         return _OwnLosses(self._listed, self.loss, bool(self.vectorized), self._range())
 
     def _choose(self, score: str, people: People, held: HeldRecords) -> int:
@@ -368,7 +368,7 @@ class LossSelector(UserEstimator):
         return self._by_difference(people, self._near(reference, held), account)
 
     def _error(self, name: str, people: People, held: HeldRecords) -> ChoiceError:
-        """Return what the last choice may lose, from what is left for it."""
+        """Return the error bound of the last choice, with the remaining budget."""
         if name == "published":
             return ChoiceError.unknown(
                 "Only some of the candidates are looked at, and the best may not be among them."
@@ -437,8 +437,8 @@ class LossSelector(UserEstimator):
 class _OwnLosses:
     """Each user's mean loss (rows) of each candidate (columns), of clipped records.
 
-    Clipping records first keeps a user's mean where the user's losses are; clipping again on the
-    grid is what privacy rests on.
+    Records' losses are clipped first, so that a user's mean is meaningful. The mean is clipped
+    again on the grid; privacy depends on this second clipping only.
     """
 
     candidates: Sequence[Any] | NDArray[Any] | None
@@ -504,7 +504,10 @@ class _Steps:
 
 
 def _losses_of(loss: Any, candidate: Any, X: Any, y: Any) -> NDArray[np.float64] | None:
-    """Return one loss a record; None if there are none: neither text nor shape may tell why."""
+    """Return one loss per record, or None if the loss failed.
+
+    Neither a text nor a shape may say why it failed.
+    """
     values = call_quietly(lambda: np.asarray(loss(candidate, X, y), dtype=np.float64))
     return None if values is None or values.shape != (len(X),) else values
 
@@ -516,7 +519,7 @@ def _typical_records(known: RecordRange | None) -> float:
 
 
 def _on_grid(means: NDArray[np.float64], bounds: tuple[float, float]) -> Integers:
-    """Return losses in steps between 0 and 2^20; a user without records has the smallest ones."""
+    """Return losses in steps between 0 and 2^20; a user without records has the smallest losses."""
     lower, upper = bounds
     with np.errstate(all="ignore"):
         share = (means - lower) / (upper - lower)

@@ -1,4 +1,4 @@
-"""The smallest error that a class can reach, estimated privately at user level (L3)."""
+"""A private estimate of the smallest error of a class, at user level (L3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["PrivateMinError"]
 class PrivateMinError(UserEstimator):
     r"""Estimate the smallest error that any rule of a class can reach.
 
-    Use it before you spend the rest of the budget on a rule: it shows whether a class is worth
+    Use it before you spend the rest of the budget on a rule. It shows whether a class is worth
     learning, and which ``error_level`` to state.
 
     Learning
@@ -43,9 +43,8 @@ class PrivateMinError(UserEstimator):
     public : the class and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : ``rounds`` comparisons of
-        :class:`~quorate.mechanisms.search.private_compare.PrivateCompare`, each chosen by the
-        answers before it, at epsilon/rounds each; costs add up. Released:
-        ``min_error_`` and ``records_``.
+        :class:`~quorate.mechanisms.search.private_compare.PrivateCompare`, each chosen adaptively,
+        with epsilon/rounds each; costs add up. Released: ``min_error_`` and ``records_``.
 
     Complexity
     ----------
@@ -58,8 +57,8 @@ class PrivateMinError(UserEstimator):
     excess : float, default=0.05
         Desired accuracy, the paper's alpha.
     records : int or "auto", default="auto"
-        Records per user, from which exact tails are computed; further records of a user are
-        dropped. ``"auto"`` spends some budget on a rough private estimate.
+        Records per user, for which exact tails are computed; further records of a user are dropped.
+        ``"auto"`` spends some budget on a rough private estimate.
     constants : {"calibrated", "published"}, default="calibrated"
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
@@ -75,7 +74,7 @@ class PrivateMinError(UserEstimator):
     min_error_ : float
     records_ : RecordRange
     error_ : ChoiceError
-        ``excess``, where users are enough for it (Lemma 4.5).
+        ``excess``, if there are enough users for it (Lemma 4.5).
     algorithm_ : Route
     guarantee_ : Guarantee
 
@@ -164,7 +163,7 @@ class PrivateMinError(UserEstimator):
         return self
 
     def _stated(self, search: MinErrorSearch, people: People) -> ChoiceError:
-        """Return the accuracy that is aimed at, if public numbers show that it is reached."""
+        """Return the desired accuracy, if public numbers show that it is reached."""
         if self.relation is not Relation.REPLACE:
             return ChoiceError.unknown("Whether users are enough follows from their number.")
         needed = search.users_needed(

@@ -1,8 +1,8 @@
-r"""Private versions of Occam's razor: how many users choose well among this many rules (Section 3).
+r"""Private versions of Occam's razor: users needed to choose among so many rules (Section 3).
 
-The cardinality version bounds the error by the number of rules; where some rule makes no mistakes
-the dependence on the error improves from :math:`1/\alpha^2` to :math:`1/\alpha`. The compression
-version asks for a rule of a short description: :mod:`quorate.learners.concise_learner`. [1]_
+The cardinality version bounds the error by the number of rules. If some rule makes no mistakes, the
+dependence on the error improves from :math:`1/\alpha^2` to :math:`1/\alpha`. The compression
+version looks for a rule with a short description: :mod:`quorate.learners.concise_learner`. [1]_
 
 References
 ----------
@@ -24,11 +24,12 @@ def agnostic_occam_users(
 ) -> int:
     r"""Return how many users, one record each, the exponential mechanism needs for ``alpha``.
 
-    Theorem 3.4 of [1]_ with its constants: with :math:`\rho = \alpha/3` all errors are within
+    Theorem 3.4 of [1]_ with its constants: let :math:`\rho = \alpha/3`. All errors are within
     :math:`\rho` of their means except with probability :math:`2|H|e^{-2n\alpha^2/9}`, and the
-    choice is worse by at most :math:`\rho` except with :math:`|H| e^{-\varepsilon n\alpha/6}`. Both
-    are at most their share of ``beta`` for :math:`n \ge (\ln|H| + \ln(3/\beta))\max(9/(2\alpha^2),
-    6/(\varepsilon\alpha))`. Without ``epsilon`` this is the classical bound.
+    choice is worse by at most :math:`\rho` except with probability :math:`|H| e^{-\varepsilon
+    n\alpha/6}`. Both are at most their share of ``beta`` for :math:`n \ge (\ln|H| +
+    \ln(3/\beta))\max(9/(2\alpha^2), 6/(\varepsilon\alpha))`. Without ``epsilon`` this is the
+    classical bound.
 
     >>> agnostic_occam_users(log_size=math.log(1000), alpha=0.1, beta=0.05, epsilon=1.0)
     4951
@@ -44,11 +45,11 @@ def realizable_occam_users(
     r"""Return how many users with one record a choice needs to be within ``alpha``, if a rule fits.
 
     A rule of error :math:`\alpha` or more has an observed error below :math:`\alpha/2` with
-    probability at most :math:`e^{-n\alpha/8}` (Chernoff), and the exponential mechanism chooses one
-    with observed error :math:`\alpha/2` or more, if another has none, with probability at most
-    :math:`e^{-\varepsilon n\alpha/4}`. Over all rules both are at most ``beta / 2`` for :math:`n
-    \ge (\ln|H| + \ln(2/\beta))\max(8/\alpha, 4/(\varepsilon\alpha))`: the :math:`1/\alpha` of the
-    remark after Theorem 3.4 of [1]_.
+    probability at most :math:`e^{-n\alpha/8}` (Chernoff). If another rule makes no mistakes, the
+    exponential mechanism chooses one with observed error :math:`\alpha/2` or more with probability
+    at most :math:`e^{-\varepsilon n\alpha/4}`. Over all rules both are at most ``beta / 2`` for
+    :math:`n \ge (\ln|H| + \ln(2/\beta))\max(8/\alpha, 4/(\varepsilon\alpha))`. This is the
+    :math:`1/\alpha` of the remark after Theorem 3.4 of [1]_.
 
     >>> realizable_occam_users(log_size=math.log(1000), alpha=0.1, beta=0.05, epsilon=1.0)
     848
@@ -62,10 +63,11 @@ def concise_rounds(
 ) -> list[tuple[int, int]]:
     r"""Return, for each class in turn, how many users choose a rule and how many test it.
 
-    Round j may fail with probability :math:`\beta/2^{j+1}`: half of this is for a choice that does
+    Round j may fail with probability :math:`\beta/2^{j+1}`. Half of this is for a choice that does
     not reach error :math:`\alpha/2` although a rule of the class fits, half for a wrong test of the
-    chosen rule. The test compares a noisy error of s users with :math:`3\alpha/4`; the observed
-    error is within :math:`\alpha/8` by Hoeffding and the noise within :math:`\alpha/8` by its tail.
+    chosen rule. The test compares a noisy error of s users with :math:`3\alpha/4`. The observed
+    error is within :math:`\alpha/8` by Hoeffding's inequality, and the noise within
+    :math:`\alpha/8` by its tail.
 
     >>> concise_rounds(log_sizes=[math.log(10), math.log(10**6)], alpha=0.2, beta=0.1, epsilon=1.0)
     [(535, 4061), (1512, 4615)]

@@ -54,12 +54,12 @@ _LESS_THAN_HALF = 0.49
 
 
 class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
-    r"""Learn the features of a parity: "an odd number of them is true".
+    r"""Learn a parity, the rule "an odd number of these features is true".
 
     Parities cannot be learned from statistical queries, but they can be learned privately. Each
     record is a linear equation over the field with two elements. A random subset of the equations
-    is solved, which hides any one of them. Users with at least as many records as features solve
-    their own equations and vote.
+    is solved, which protects each single equation. Users with at least as many records as features
+    solve their own equations and vote.
 
     Learning
     --------
@@ -78,12 +78,12 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     trust : central
     public : all parameters, the number of users and of features, ``random_state``
     numerics : exact
-    proof : One record of each user is kept, by the user's id and a public seed, and
-        :class:`~quorate.mechanisms.parity.AmplifiedParity` releases; or every user names at most
-        one parity, a function of their own records, and
+    proof : One record of each user is kept, chosen by the user's id and a public seed, and
+        :class:`~quorate.mechanisms.parity.AmplifiedParity` releases the parity. Or every user names
+        at most one parity, a function of the own records, and
         :class:`~quorate.mechanisms.choices.universe.ChooseKey` or
-        :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` chooses. Released are
-        ``answered_``, ``concept_`` and functions of them.
+        :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` chooses among them. Released
+        are ``answered_``, ``concept_`` and functions of them.
 
     Complexity
     ----------
@@ -100,27 +100,27 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         Allowed probability of a wrong rule.
     algorithm : {"auto", "one_record", "vote"}, default="auto"
         ``"vote"`` needs users with enough records to solve the equations alone. ``"auto"`` votes if
-        ``records`` is at least d + 10 and users suffice, and takes one record of each user
+        ``records`` is at least d + 10 and there are enough users, and uses one record of each user
         otherwise.
     records : int, optional
-        How many records a user typically holds, if it is publicly known.
+        The number of records of a typical user, if it is publicly known.
     constants : {"calibrated", "published"}, default="calibrated"
-        ``"published"`` uses the coins, the noise and the sizes of the paper; epsilon <= 1/2.
+        ``"published"`` uses the probabilities, the noise and the sizes of the paper; it needs
+        epsilon <= 1/2.
     classes : sequence of two labels, default=(0, 1)
-        The labels of ``y``, "even" first; records with another label do not count.
+        The labels of ``y``, "even" first; records with another label are dropped.
     delta : float, default=0.0
-        For ``"vote"``, which may then count the parities that occur; refused elsewhere.
+        Only for ``"vote"``, which may then count only the parities that occur; refused elsewhere.
     relation, ledger, data_name, random_state
         As in every estimator; ``relation`` must be ``Relation.REPLACE``.
 
     Attributes
     ----------
-    concept_ : Concept
-        The parity, or "always even" if nothing was answered.
+    concept_ : Concept The parity, or "always even" if none was found.
     answered_ : bool
         Whether a parity was found.
     error_ : ChoiceError
-        How much worse than the best rule the chosen one may be; says why if it is not known.
+        How much worse than the best rule the chosen one may be, or the reason why this is unknown.
     algorithm_ : Route
         How users took part (``name``), and why (``reason``).
     classes_ : array of shape (2,)
@@ -176,7 +176,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def users_needed(self, features: int, *, algorithm: str = "one_record") -> int:
-        """Return how many users a parity of this many features needs; public numbers only."""
+        """Return how many users a parity of this many features needs, from public numbers only."""
         self._check_parameters(features)
         _validate.one_of(ALGORITHMS[1:], algorithm=algorithm)
         return self._plan(features).users if algorithm == "one_record" else self._voters(features)
@@ -248,7 +248,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return any_inputs_plan(solver, alpha=self.error, beta=self.failure)
 
     def _voters(self, features: int) -> int:
-        """Return how many users make a vote safe, if nine of ten name the same parity."""
+        """Return how many users a vote needs if nine of ten name the same parity."""
         if self.delta:
             choice = StableChoice(epsilon=self.epsilon, delta=self.delta)
             needed = 2 * choice.reach + 2
@@ -258,7 +258,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return math.ceil(needed / _ANSWERING)
 
     def _decide(self, features: int, users: int) -> Route:
-        """Choose how users take part, or refuse; from public numbers only."""
+        """Choose between votes and single records, or refuse; from public numbers only."""
         name, reason = self.algorithm, "it was requested."
         if name == "auto":
             name, reason = "one_record", "users cannot be counted on to solve alone."
@@ -295,7 +295,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return learner.release_rows(equations, parts=parts, account=account)
 
     def _stated(self, route: Route, features: int, n_users: int, *, answered: bool) -> ChoiceError:
-        """Return what the parity may err, or how many votes fewer than the leader's it may have."""
+        """Return a bound on the error of the parity, or on its number of missing votes."""
         if not answered:
             return ChoiceError.unknown("No parity was found.")
         if route.name == "one_record":
@@ -331,7 +331,7 @@ def _counting(data: UserData) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDA
 
 
 def _own_equations(data: UserData) -> NDArray[np.uint64]:
-    """Return the packed equation and the label of each user, who hold at most one record."""
+    """Return the packed equation and the label of each user, who has at most one record."""
     truth = np.zeros((data.n_users, data.n_features), dtype=np.bool_)
     labels = np.zeros((data.n_users, 1), dtype=np.uint64)
     X, y, owner = _counting(data)
@@ -355,7 +355,7 @@ def _own_solutions(data: UserData, features: int) -> NDArray[np.object_]:
 
 
 def _columns(X: Any) -> int:
-    """Return the number of columns of a table that tells it, without reading a record."""
+    """Return the number of columns of a table, if it is known without reading a record."""
     if (declared := declared_columns(X)) is not None:
         return declared
     shape = getattr(X, "shape", None)

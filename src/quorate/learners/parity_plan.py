@@ -1,6 +1,6 @@
-r"""How many users a parity needs, and in how many parts they are solved (K4).
+r"""How many users a parity needs, and into how many parts they are divided (K4).
 
-All decisions are made from public numbers: users, features, epsilon, the wanted error and failure
+All decisions depend on public numbers: users, features, epsilon, the desired error and the failure
 probability. They are shared by :class:`~quorate.learners.parity_learner.ParityLearner` and the
 planner.
 """
@@ -43,7 +43,7 @@ class ParityPlan:
         return self.runs * self.part + self.test
 
     def stretched(self, users: int) -> ParityPlan:
-        """Return the plan for more users: larger parts; the remainder goes to the test.
+        """Return the plan for more users: larger parts, and the rest for the test.
 
         >>> ParityPlan(runs=4, part=10, test=20).stretched(71)
         ParityPlan(runs=4, part=12, test=23)
@@ -76,9 +76,9 @@ def run_success(solver: SolveParity, rows: int) -> float:
 def uniform_plan(solver: SolveParity, *, beta: float) -> ParityPlan:
     r"""Return the plan that recovers a parity of uniform inputs except with probability ``beta``.
 
-    Parts of :math:`1.3(d+12)/p` rows keep enough equations; the number k of runs makes it unlikely
-    that all of them stop or fail (``beta / 3``), and the test distinguishes the parity from wrong
-    solutions, which err on half of all inputs.
+    Parts of :math:`1.3(d+12)/p` rows keep enough equations. With k runs it is unlikely that all of
+    them stop or fail (``beta / 3``). The test distinguishes the parity from wrong solutions, which
+    err on half of all inputs.
 
     >>> uniform_plan(SolveParity(features=256, epsilon=1.0), beta=0.01).users
     3065
@@ -91,13 +91,14 @@ def uniform_plan(solver: SolveParity, *, beta: float) -> ParityPlan:
 
 
 def any_inputs_plan(solver: SolveParity, *, alpha: float, beta: float) -> ParityPlan:
-    r"""Return the plan that errs by at most ``alpha`` on any inputs, except with chance ``beta``.
+    r"""Return the plan for errors of at most ``alpha`` on any inputs, except with chance ``beta``.
 
-    A part of :math:`n' = (d \ln 2 + \ln 4)/(p\alpha')` rows makes a run that answers err by at most
-    :math:`\alpha' = \alpha/5` with probability 3/4 (Lemma 4.1 of the paper with a union bound). On
-    the test a candidate of error :math:`\alpha/5` makes at most :math:`0.45\alpha` mistakes a row
-    and one of error :math:`\alpha` at least :math:`0.7\alpha`, by Chernoff, and the private choice
-    is off by less than the quarter :math:`\alpha` in between: three events of ``beta / 3``.
+    With parts of :math:`n' = (d \ln 2 + \ln 4)/(p\alpha')` rows, a run that answers errs by at most
+    :math:`\alpha' = \alpha/5` with probability 3/4 (Lemma 4.1 of the paper with a union bound). In
+    the test, by Chernoff, a candidate of error :math:`\alpha/5` makes at most :math:`0.45\alpha`
+    mistakes per row and one of error :math:`\alpha` at least :math:`0.7\alpha`, and the private
+    choice is off by less than the difference of :math:`\alpha/4`. These are three events of ``beta
+    / 3``.
 
     >>> any_inputs_plan(SolveParity(features=64, epsilon=1.0), alpha=0.05, beta=0.05).users
     51735
@@ -116,10 +117,10 @@ def published_plan(solver: SolveParity, *, alpha: float, beta: float) -> ParityP
     r"""Return the sizes of Theorem 4.4 as printed, with the constants of its proof.
 
     With :math:`\alpha' = \alpha/5` and :math:`\beta' = \beta/3` (step 1 prints a half, the proof
-    uses three events): :math:`k = \lceil\log_{4/3}(1/\beta')\rceil` runs, because each is good with
-    probability 1/4; parts of :math:`8(d\ln2 + \ln4)/(\varepsilon\alpha')` (Lemma 4.1); and a test
-    of :math:`\max(10, k/\varepsilon)\ln(k/\beta')/\alpha'`, by Chernoff and by the tail of Laplace
-    noise of scale :math:`k/(s\varepsilon)`.
+    uses three events) there are :math:`k = \lceil\log_{4/3}(1/\beta')\rceil` runs, because each
+    succeeds with probability 1/4. Parts have :math:`8(d\ln2 + \ln4)/(\varepsilon\alpha')` rows
+    (Lemma 4.1). The test has :math:`\max(10, k/\varepsilon)\ln(k/\beta')/\alpha'` rows, by Chernoff
+    and by the tail of Laplace noise of scale :math:`k/(s\varepsilon)`.
 
     >>> solver = SolveParity(features=4, epsilon=0.5, published=True)
     >>> published_plan(solver, alpha=0.25, beta=0.05)
@@ -134,5 +135,5 @@ def published_plan(solver: SolveParity, *, alpha: float, beta: float) -> ParityP
 
 
 def _divergence(a: float, b: float) -> float:
-    """Return the Kullback-Leibler divergence of two coins."""
+    """Return the Kullback-Leibler divergence of two Bernoulli variables."""
     return a * math.log(a / b) + (1 - a) * math.log((1 - a) / (1 - b))

@@ -1,25 +1,26 @@
 """The threshold learner of Li, Wang, Ye: a noisy binary search on medians (L5, L6).
 
 Algorithm 1 and Theorem 5.2: split the current range of cut-offs at a private median of the records
-in it, compare the best cut-off to the left, the median itself and the best to the right by noisy
-counts of users with more than t mistakes, and go on with the winner. After log(1/alpha) rounds the
-records left between the ends are so few that any cut-off will do.
+in it. Compare the best cut-off to the left, the median itself and the best to the right, by noisy
+counts of users with more than t mistakes, and continue with the best of them. After log(1/alpha)
+rounds so few records are left in the range that any cut-off in it will do.
 
-The asymptotics are optimal, but every round pays for a median over the whole domain, so that
-:class:`~quorate.learners.threshold.ThresholdLearner` was never beaten in any measurement; this is
-the reference. What the printed text needs to run: the median's accuracy in round k is theta^(k-1)
-(not the target), s counts records (not a share), the number of rounds is rounded up, "left" and
-"right" exclude the median, and PrivateMedian (not PrivateCompare) is what Theorem 5.2 passes on.
+The asymptotics are optimal, but every round pays for a median over the whole domain. In no
+measurement was it better than :class:`~quorate.learners.threshold.ThresholdLearner`; it is included
+as the reference. The printed text needs these corrections: the median's accuracy in round k is
+theta^(k-1) (not the target), s counts records (not a share), the number of rounds is rounded up,
+"left" and "right" exclude the median, and Theorem 5.2 uses PrivateMedian (not PrivateCompare).
 
-Published follows the print: a user keeps at most 1/alpha^2 records, and at most 1/theta^(k-1) for
-the median of round k; a cut-off u has the records l, ..., u - 1 on its left and u + 1, ..., r on
-its right; a side without cut-offs has an infinite count and no noise.
+The published form follows the print: a user keeps at most 1/alpha^2 records, and at most
+1/theta^(k-1) for the median of round k; a cut-off u has the records l, ..., u - 1 on its left and u
++ 1, ..., r on its right; a side without cut-offs has an infinite count and no noise.
 
-Calibrated: t from a private crossing instead of Lemma 4.5, exact tails for t and s and no records
-dropped, one private choice of the smallest of the three counts instead of three noisy ones, four
-rounds, and an exponential mechanism inside the last range instead of its left end. And it counts
-less: the cut-offs l, ..., u - 1 agree about a record at l, and u + 1, ..., r agree about one at
-u + 1, so these two records are on no side; whatever the search does next, they cannot matter.
+The calibrated form finds t by a private crossing instead of Lemma 4.5, uses exact tails for t and
+s, and drops no records. It makes one private choice of the smallest of the three counts instead of
+three noisy ones, and four rounds, and ends with an exponential mechanism inside the last range
+instead of its left end. It also ignores two records in each comparison: the cut-offs l, ..., u - 1
+agree about a record at l, and u + 1, ..., r agree about one at u + 1, so these records cannot
+affect the rest of the search.
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ def median_in_range(
 ) -> int:
     """Release a cut-off in [first, last] that halves the users' records (L5, Lemma 5.1).
 
-    A user counts on a side if more than s of the user's records lie there; s is chosen to
+    A user counts on a side if more than s of the user's records are there; s is chosen to
     distinguish half of ``mass``, the probability of the range, from two thirds of it. The loss is
-    the larger count, so only the (s + 1)-th record from either end matters. A record at the j-th
-    point of the domain is on the left of the cut-offs above j. ``published`` counts all records;
-    otherwise only those count on which cut-offs of that side differ.
+    the larger of the two counts, so only the (s + 1)-th record from either end matters. A record at
+    the j-th point of the domain is to the left of the cut-offs above j. ``published`` counts all
+    records; otherwise only records on which cut-offs of that side differ are counted.
 
     >>> from quorate.learners.concepts import Thresholds
     >>> from quorate.core.users import UserData
@@ -102,7 +103,7 @@ def median_in_range(
 
 @dataclass(frozen=True)
 class _Sides:
-    """From where on a user minds a cut-off to the left, and up to where one to the right."""
+    """The positions from which a user counts against cut-offs, on the left and on the right."""
 
     first: int
     last: int
@@ -179,10 +180,11 @@ class PrivateThreshold(RuleLearner):
     excess : float, default=0.05
         Desired accuracy, the papers' alpha.
     records : int or "auto", default="auto"
-        Records a user holds; needed by ``constants="published"``, where ``"auto"`` spends budget on
-        a rough private estimate.
+        Records per user; needed by ``constants="published"``, where ``"auto"`` spends budget on a
+        rough private estimate.
     error_level : float, optional
-        The error of the best threshold, if known publicly; saves the estimate of the level.
+        The error of the best threshold, if it is known publicly; then no budget is spent on its
+        estimate.
     constants : {"calibrated", "published"}, default="calibrated"
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
@@ -316,7 +318,7 @@ class PrivateThreshold(RuleLearner):
         return first
 
     def _calibrated(self, concepts: Thresholds, people: People, held: HeldRecords) -> int:
-        """Split the budget over an error level, medians, comparisons and a final choice."""
+        """Divide the budget among an error level, medians, comparisons and a final choice."""
         account, walk = held.account, people.walk(Along(concepts))
         for_level, for_medians, for_compares, for_last = (share * account.left for share in _SHARES)
         if self.error_level is None:
@@ -367,7 +369,7 @@ class PrivateThreshold(RuleLearner):
         median: Callable[[int, int, float], int],
         compare: Callable[[list[Sealed | None]], int],
     ) -> tuple[int, int]:
-        """Halve the range of cut-offs round by round; return what is left of it."""
+        """Halve the range of cut-offs round by round; return the last range."""
         first, last = 0, losses.size - 1
         for k in range(rounds):
             if first == last:

@@ -1,14 +1,14 @@
-"""From a score to a hypothesis, and what that choice may lose (K1, L1, L4).
+"""The private choice of a hypothesis by a score, and its error (K1, L1, L4).
 
-Each function that chooses takes people and an account, spends what is left of it and returns the
-number of a hypothesis. In finite classes the choice is by permute-and-flip, in ordered ones of any
-size by exact sampling of pieces.
+Each function that chooses takes people and an account, spends the rest of the budget, and returns
+the index of a hypothesis. In finite classes the choice is made by permute-and-flip, in ordered
+classes of any size by exact sampling of pieces.
 
-Every algorithm ends in one such choice. How much worse the score of the chosen rule may be follows
-from public numbers: the size of the class, epsilon, and how far one user can move the score.
-Divided by the latter it is a number of people. Along a line, and among listed rules where people
-are many, that is ``worst``: it assumes that there is one best rule and that all others are equally
-bad. Usually many rules are nearly as good as the best. The bound assumes that.
+Every algorithm ends in one such choice. How much worse the score of the chosen rule may be depends
+on public numbers: the size of the class, epsilon, and the sensitivity of the score. Divided by the
+sensitivity it is a number of people. Along a line, and among listed rules if people are many, this
+bound is ``worst``: it assumes that there is one best rule and that all others are equally bad.
+Usually many rules are nearly as good as the best, and ``bound`` assumes that they are.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def choose_by_score(
     """Choose a hypothesis with a small loss, by one release.
 
     ``published`` uses the exponential mechanism with weights exp(-epsilon loss / (2 sensitivity)),
-    as the papers print it (Theorem 3.4 of K, Theorems 3.4 and 4.6 of L); otherwise permute-and-flip
-    where hypotheses are enumerated, and half of the sensitivity where one more user can only raise
+    as the papers print it (Theorem 3.4 of K, Theorems 3.4 and 4.6 of L). Otherwise permute-and-flip
+    is used for enumerated hypotheses, and half of the sensitivity if one more user can only raise
     losses.
 
     >>> import numpy as np
@@ -193,11 +193,11 @@ def choose_in_two_stages(
     share: Fraction,
     score: CappedRegret | None = None,
 ) -> int:
-    """Find where the users are with a ``share`` of the budget, then the best hypothesis near there.
+    """Locate the users with a ``share`` of the budget, then choose the best hypothesis near them.
 
     The first stage releases a private median of the intervals between the first and the third
     quartile of each user's records. It needs no labels, so it works for any rule. Capped regret (or
-    another ``score``) then chooses with a prior that is concentrated around that place
+    another ``score``) then chooses with a prior that is concentrated around that position
     (:class:`StretchedLine`), so distant hypotheses hardly raise the cost.
     """
     first = account.part_of(epsilon=share * account.left)
@@ -291,14 +291,14 @@ def rule_error(
     algorithm : RuleAlgorithm
     concepts : ConceptClass
     epsilon : Fraction
-        What was left before the choice.
+        The remaining epsilon before the choice.
     relation : Relation
     n_users : int or None
-        Where it is public.
+        The number of users, if it is public.
     published : bool, default=False
-        Whether the choice is made as printed.
+        Whether the choice uses the published constants.
     location : Fraction, default=0
-        The share of a first stage that found where users are.
+        The budget share of a first stage that located the users.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def rule_error(
 
 
 def _share_of_proved(size: int) -> float:
-    """Return the usual loss among this many rules, as a share of the worst case.
+    """Return the typical loss among this many rules, as a share of the worst case.
 
     >>> round(_share_of_proved(360), 2), round(_share_of_proved(2), 2)
     (0.57, 0.81)

@@ -1,18 +1,18 @@
-"""The smallest error that a class can reach, estimated privately at user level (L3, L4).
+"""A private search for the smallest error of a class, at user level (L3, L4).
 
 Lemma 4.5, Lemma C.1 and Algorithm 2 of Li, Wang, Ye: a binary search for the error of the best
-concept. Each step compares it with a guess by counting, for the best concept, the users with more
-than t mistakes, t chosen so that the guess separates the two sides; the count gets Laplace noise.
-The printed Algorithm 2 exchanges its branches: a count that is too high means that the best error
-lies *above* the guess, so the lower end moves up. Counts are compared as sums, because dividing by
-the number of users would be data-dependent under addition and removal.
+concept. Each step compares it with a guess. It counts, for the best concept, the users with more
+than t mistakes, where t separates errors below the guess from errors above it; the count gets
+Laplace noise. The printed Algorithm 2 exchanges its branches: a count that is too high means that
+the best error lies *above* the guess, so the lower end moves up. Counts are compared as sums,
+because under add or remove the number of users, by which shares would be divided, is private.
 
-As published, the comparison separates the guess from the guess plus alpha/2, its margin is
-sqrt(m) alpha/2800 and records beyond 1/alpha^2 are dropped. Calibrated, it separates the guess
-minus alpha/2 from the guess plus alpha/2, half-way between exact tails, which doubles the gap and
-proves the same two claims; the search answers with the middle, and starts at [0, 1/2] where two
-concepts of the class are opposites, one of which errs on at most half of any records: this saves
-rounds.
+As published, the comparison separates the guess from the guess plus alpha/2, its margin is sqrt(m)
+alpha/2800, and records beyond 1/alpha^2 are dropped. The calibrated form separates the guess minus
+alpha/2 from the guess plus alpha/2, half-way between exact tails. This doubles the gap and proves
+the same two claims. The search returns the middle of the last interval. It starts at [0, 1/2] if
+two concepts of the class are opposites, because one of them errs on at most half of any records;
+this saves rounds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["MinErrorSearch", "choose_by_estimated_level", "published_records"]
 
 
 def published_records(records: int, alpha: float) -> int:
-    """Return how many records a user keeps: the theorems discard those beyond 1/alpha^2.
+    """Return how many records of a user are kept; the theorems drop those beyond 1/alpha^2.
 
     >>> published_records(1000, 0.1), published_records(5, 0.1)
     (100, 5)
@@ -57,11 +57,11 @@ class MinErrorSearch:
     alpha : float
         Accuracy.
     records : int
-        Records per user that the shares are computed for.
+        Records per user for which the shares are computed.
     reach : float, default=0.5
         An upper bound on the error of the best concept; see :meth:`of_class`.
     published : bool, default=False
-        Whether the paper's margins are used, and its start at [0, 1].
+        Whether to use the paper's margins, and its start at [0, 1].
 
     Examples
     --------
@@ -85,7 +85,7 @@ class MinErrorSearch:
     def of_class(
         cls, concepts: ConceptClass, *, alpha: float, records: int, published: bool
     ) -> MinErrorSearch:
-        """Return the search for a class, wide enough for what its best concept can err.
+        """Return the search for a class, starting at the largest error of its best concept.
 
         >>> from quorate.learners.concepts import PointFunctions, Thresholds
         >>> known = dict(alpha=0.05, records=16, published=False)
@@ -98,7 +98,7 @@ class MinErrorSearch:
 
     @property
     def start(self) -> tuple[float, float]:
-        """The interval the search begins with."""
+        """The first interval of the search."""
         return (0.0, 1.0 if self.published else self.reach)
 
     @property
@@ -136,10 +136,10 @@ class MinErrorSearch:
 
     @cached_property
     def smallest_gap(self) -> float:
-        """Return the smallest separation over all guesses the search can make, or less.
+        """Return a lower bound on the separation over all guesses the search can make.
 
-        More than 4,096 guesses are not walked: one record alone tells two rates apart by their
-        distance, and all records of a user by no less.
+        More than 4,096 guesses are not enumerated. Then the bound is the difference of the two
+        rates: a single record separates them by that much, and all records of a user by no less.
         """
         if self.rounds > _WALKED_ROUNDS:
             return self.alpha / (4 if self.published else 2)
@@ -155,9 +155,8 @@ class MinErrorSearch:
         """Return users that suffice for accuracy ``alpha`` with probability 1 - ``beta``.
 
         For ``size`` concepts, a best error of at most ``reach`` and i.i.d. records. In every round
-        the two cases differ by at least g. Noise may take a quarter of this gap and sampling
-        another quarter (Hoeffding's inequality for all concepts), each except with probability
-        beta/2T.
+        the two cases differ by at least g. Noise may use a quarter of this gap and sampling another
+        quarter (Hoeffding's inequality for all concepts), each except with probability beta/2T.
 
         >>> MinErrorSearch(alpha=0.1, records=64).users_needed(epsilon=1.0, beta=0.1, size=100)
         208
@@ -204,7 +203,7 @@ def choose_by_estimated_level(
     account: Account,
     random_state: RandomState = None,
 ) -> int:
-    """Estimate the smallest error with half of the budget, then choose by the t it suggests (L4).
+    """Estimate the smallest error with half of the budget, then choose with the best t for it (L4).
 
     As published: records beyond 1/excess^2 are dropped, the estimate has accuracy excess/6, t
     distinguishes the estimate plus excess/6 from the estimate plus excess/3, and the exponential

@@ -1,10 +1,11 @@
-"""A line stretched around one of its points: every octave of distance weighs the same.
+"""A line stretched around one of its points, so that every octave of distance weighs the same.
 
-A private choice among 2^32 points finds what is good only if it outweighs everything else, and a
-huge domain is mostly far away from all people. Once a place among them was released, the line may
-be stretched around it: each octave of distance weighs about the same, so that of 2^32 points those
-near the people weigh as much as all the others together. Every point keeps at least one copy of
-itself, so nothing is out of reach, and a choice on the stretched line is one on the line.
+A private choice among 2^32 points finds a good point only if it outweighs all the others, and most
+points of a huge domain are far away from all people. Once a central position was released, the line
+may be stretched around it. Then each octave of distance weighs about the same, so that of 2^32
+points those near the people weigh as much as all the others together. Every point keeps at least
+one copy, so every point can be chosen, and a choice on the stretched line is a choice on the
+original line.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Span:
     centre: int
 
     def starts(self, *, halvings: int) -> list[tuple[int, int]]:
-        """Return where the number of copies changes, and the new numbers."""
+        """Return where the number of copies changes, and the new numbers of copies."""
         copies: dict[int, int] = {}
         for octave in range((self.last - self.first + 1).bit_length(), -1, -1):
             # Points at a distance of 2^octave to 2^(octave + 1) - 1, and the centre with the first.
@@ -94,7 +95,7 @@ class StretchedLine:
         return line.stretched(places, copies)
 
     def point(self, place: int) -> int:
-        """Return the point that copy number ``place`` repeats."""
+        """Return the point of copy number ``place``."""
         copies = self._copies(self._segments)
         before = [0, *accumulate(copies)]
         which = next(i for i in range(len(copies)) if place < before[i + 1])

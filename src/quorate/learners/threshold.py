@@ -71,10 +71,10 @@ class ThresholdLearner(RuleLearner):
     All cut-offs between two neighbouring records make the same predictions, so a domain of 2^32
     points consists of few pieces. A piece is chosen by the exponential mechanism, by its length and
     its loss, and then a point inside it. With few users the private median of each user's own best
-    cut-off is released (with very few users, the median of all cut-offs that are nearly best for a
-    user). With more users the exponential mechanism searches near a private median of their
-    records. A user counts with the number of errors above their own minimum, capped at half of
-    their records (not capped with very many users).
+    cut-off is released. With very few users it is the median over all cut-offs that are nearly best
+    for a user. With more users the exponential mechanism searches near a private median of their
+    records. A user contributes the number of errors above the own minimum, capped at half of the
+    records (not capped with very many users).
 
     Learning
     --------
@@ -113,10 +113,10 @@ class ThresholdLearner(RuleLearner):
     domain : tuple of two numbers
         Lowest and highest value of the feature, public; values outside are clipped.
     step : int or float, optional
-        Distance between points; with integers everywhere the domain is exact. The default is 1
-        between integers, and about 2^-32 of the width between floats.
+        Distance between points; with integers for ``domain`` and ``step`` the domain is exact. The
+        default is 1 between integers, and about 2^-32 of the width between floats.
     direction : Direction, default=Direction.ABOVE
-        On which side of the threshold 1 is predicted; ``EITHER`` learns the side too.
+        The side of the threshold on which 1 is predicted; ``EITHER`` learns the side too.
     algorithm : str or Score, default="auto"
         A :class:`~quorate.learners.scores.Score`, or "capped_regret", "regret", "two_stages",
         "median", "slack_median", "own_best", "any_mistake", "more_than", "crossing",
@@ -127,7 +127,7 @@ class ThresholdLearner(RuleLearner):
         per user), and says why in ``algorithm_``. The paper's binary search is
         :class:`~quorate.learners.private_threshold.PrivateThreshold`.
     records : int or "auto", default="auto"
-        How many records a user typically holds: a public number, or a rough private estimate, which
+        The number of records of a typical user: a public number, or a rough private estimate, which
         costs budget.
     error_level : float, optional
         The error of the best threshold, if it is known publicly; 0 means realizable.
@@ -154,13 +154,14 @@ class ThresholdLearner(RuleLearner):
     concept_ : Concept
         The rule; ``print(concept_)`` is a sentence.
     index_ : int
-        Its number among all cut-offs.
+        The index of the rule among all cut-offs.
     algorithm_ : Route
         Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
     classes_ : array of shape (2,)
     error_ : ChoiceError
-        How much worse than the best rule the chosen one may be, by the score of the algorithm.
+        How much worse than the best rule the chosen one may be, according to the score of the
+        algorithm.
     guarantee_ : Guarantee
 
     References

@@ -1,4 +1,4 @@
-"""How many users, which epsilon, what error: questions to ask before any data are read.
+"""Planning: how many users, which epsilon, what error, before any data are read.
 
 ``plan`` the result · ``questions`` solves for users, error or epsilon · ``tasks`` how the error of
 each task depends on users and epsilon · ``limits`` lower bounds, and the cost of simpler methods ·

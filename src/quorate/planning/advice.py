@@ -1,7 +1,7 @@
-"""Advice for a plan: which of users, records and epsilon to increase, and when nothing helps.
+"""Advice for a plan: which of users, records and epsilon to increase, and whether it helps.
 
-Doubling one thing at a time and looking at the error answers "what changes it most"; comparing
-twice the users with twice the records answers "where to collect".
+The error is computed again with one number doubled at a time. This shows which number matters most,
+and whether to collect more users or more records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOTICEABLE = 0.02
 
 
 def doublings(task: PlanTask, *, users: int, epsilon: float) -> tuple[Doubling, ...]:
-    """Return the share of the error that is left after doubling one number, best first.
+    """Return the share of the error that is left after doubling each number, best first.
 
     >>> from quorate.planning.tasks.median import MedianTask
     >>> doublings(MedianTask(), users=2000, epsilon=1.0)[0][0]

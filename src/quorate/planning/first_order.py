@@ -1,18 +1,19 @@
-r"""How well private descent does by its theorem: Theorem 4 of Levy et al. (U5).
+r"""The error of private gradient descent by Theorem 4 of Levy et al. (U5).
 
-Algorithm 3 of [U]_ asks T queries for gradients, answers each by a winsorized mean after a rotation
-(Theorem 3) and hands them to a descent of Proposition 3. With the constants of both:
+Algorithm 3 of [U]_ makes T queries for gradients, answers each by a winsorized mean after a
+rotation (Theorem 3), and uses the answers in a descent of Proposition 3. With the constants of both
+theorems:
 
-* the answers have noise of mean squared length :math:`\nu^2 = 2 D b^2`, b the scale of the Laplace
-  noise of one of D rotated coordinates, in which :math:`\tau = \sigma\sqrt{d\ln(3RHmn/(d\sigma
-  \gamma))/m} + \ln(3n/\gamma)/m` is how far users' mean gradients spread (Proposition 1);
-* for a loss of curvature H on a set of diameter R (see
-  :mod:`~quorate.models.optimization.optimizers`): *convex* :math:`HR^2/(2T) + R\nu/\sqrt T`;
-  *strongly convex* :math:`GR\,e^{-\mu T/H} + \nu^2/(\mu T)`, whose constants the paper leaves open
-  and which are put to 1; *otherwise* the mean squared gradient :math:`2H^2R^2/T +
-  2\nu HR\sqrt{2/T}`, where the projection never acts.
+* the answers have noise of mean squared length :math:`\nu^2 = 2 D b^2`. Here b is the scale of the
+  Laplace noise of one of D rotated coordinates, and :math:`\tau = \sigma\sqrt{d\ln(3RHmn/(d\sigma
+  \gamma))/m} + \ln(3n/\gamma)/m` is how far users' mean gradients spread in them (Proposition 1);
+* a loss has curvature H on a set of diameter R (see
+  :mod:`~quorate.models.optimization.optimizers`). *Convex*: :math:`HR^2/(2T) + R\nu/\sqrt T`;
+  *strongly convex*: :math:`GR\,e^{-\mu T/H} + \nu^2/(\mu T)`, with constants 1, which the paper
+  leaves open; *otherwise* the mean squared gradient is :math:`2H^2R^2/T + 2\nu HR\sqrt{2/T}`, if
+  the projection never acts.
 
-T is the best power of four: :math:`\nu^2` grows with T, so that the noise hardly depends on it.
+T is the best power of four. As :math:`\nu^2` grows with T, the noise hardly depends on this choice.
 
 References
 ----------

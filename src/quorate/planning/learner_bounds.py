@@ -1,12 +1,12 @@
-r"""How many users agnostic learners are proved to need, constants included (L1, L4, L6, L7).
+r"""Numbers of users that agnostic learners are proved to need, with constants (L1, L4, L6, L7).
 
 Theorems 3.4, 4.6 and 5.2 of [L]_ are stated up to constants and logarithms. Their proofs are chains
 of explicit steps, each of which needs a number of records or users: uniform convergence (the five
 bounds of :mod:`quorate.learners.generalization`), Laplace noise, the exponential mechanism and
-Chernoff's bound. The functions here take the largest. Hypotheses are the concepts themselves, so
-that a representation of the class costs nothing.
+Chernoff's bound. The functions here return the largest of these numbers. The hypotheses are the
+concepts themselves, so representing the class costs nothing.
 
-The bounds are proved but far from practice: constants such as 1/134400 come from Lemma 4.1, whose
+The bounds are proved but far from practice. Constants such as 1/134400 come from Lemma 4.1, whose
 1/700 holds for all pairs of binomials at once. The learners choose by exact tails instead.
 
 References
@@ -43,14 +43,14 @@ _BERNSTEIN = 1.001
 
 
 def _laplace(*, epsilon: float, reach: float, beta: float) -> float:
-    """Return n from which Laplace noise of scale 1 / (n epsilon) stays within ``reach``."""
+    """Return the n from which Laplace noise of scale 1 / (n epsilon) stays within ``reach``."""
     return math.log(1.0 / beta) / (epsilon * reach)
 
 
 def _choice(
     *, log_size: float, epsilon: float, reach: float, beta: float, per_user: float
 ) -> float:
-    """Return n from which the exponential mechanism loses ``reach`` at most (Lemma 2.6)."""
+    """Return the n from which the exponential mechanism loses at most ``reach`` (Lemma 2.6)."""
     return 2.0 * per_user * (log_size + math.log(1.0 / beta)) / (epsilon * reach)
 
 
@@ -59,9 +59,9 @@ def item_learner_records(
 ) -> float:
     r"""Return the number of records required by Theorem 3.4 of [L]_, one per user.
 
-    Errors within :math:`\alpha/18` (Lemma 3.1), observed small disagreements are small (Lemma 3.2)
-    and correct up to a factor of two (Chernoff), and a choice with a loss of :math:`\alpha/18` at a
-    sensitivity of 2/n; each with a fifth of :math:`\beta`.
+    It needs errors within :math:`\alpha/18` (Lemma 3.1); small true disagreements where small ones
+    are observed (Lemma 3.2), correct up to a factor of two (Chernoff); and a choice with a loss of
+    :math:`\alpha/18` at a sensitivity of 2/n. Each has a fifth of :math:`\beta`.
 
     >>> known = dict(vc_dimension=1, log_size=5.0, epsilon=1.0, beta=0.1)
     >>> round(item_learner_records(alpha=0.1, **known))
@@ -83,8 +83,9 @@ def counted_users(
 ) -> float:
     r"""Return how many users are needed for all shares "more than t mistakes" to be accurate.
 
-    Lemma 4.3 of [L]_, or, if the class is small, the inequality it is proved from: Lemma 4.2 with
-    :math:`\gamma = \xi = \alpha/2` on as many labelings as there are rules, on both sides.
+    It evaluates Lemma 4.3 of [L]_ or, if the class is small, the inequality from which it is
+    proved: Lemma 4.2 with :math:`\gamma = \xi = \alpha/2` on as many labelings as there are rules,
+    on both sides.
 
     >>> known = dict(vc_dimension=10, records=16, alpha=0.1, beta=0.05)
     >>> counted_users(log_size=math.log(10), **known) < counted_users(log_size=99.0, **known) / 10
@@ -109,9 +110,9 @@ def min_error_users(
 ) -> float:
     r"""Return the number of users required by Lemma 4.5 of [L]_, for accuracy ``alpha``.
 
-    :math:`T = \lceil\log_2(2/\alpha)\rceil` comparisons (Lemma C.1), each with
-    :math:`\varepsilon/T` and :math:`\beta/T`; noise and shares within
-    :math:`\sqrt m\alpha/5600`, each with half of that.
+    It needs :math:`T = \lceil\log_2(2/\alpha)\rceil` comparisons (Lemma C.1), each with
+    :math:`\varepsilon/T` and :math:`\beta/T`. Noise and shares must be within :math:`\sqrt
+    m\alpha/5600`, each with half of that.
 
     >>> known = dict(vc_dimension=1, log_size=5.0, epsilon=1.0, beta=0.1)
     >>> one = min_error_users(records=1, alpha=0.1, **known)
@@ -135,10 +136,11 @@ def user_learner_users(
 ) -> float:
     r"""Return the number of users required by Theorem 4.6 of [L]_ (appendix C.4).
 
-    Lemma 4.5 to within :math:`\alpha/6` for half of :math:`\varepsilon`; then, in units of
-    :math:`\sqrt m\alpha`, the best rule's share within 1/134400 (Hoeffding), disagreements up to a
-    factor of two (Chernoff), a choice within 1/16800 of the best, all shares within 1/8400 (Lemma
-    4.3) and disagreements of 1/2100 (Lemma 4.4); each with a seventh of :math:`\beta`.
+    It needs Lemma 4.5 to within :math:`\alpha/6`, for half of :math:`\varepsilon`. Then it needs,
+    in units of :math:`\sqrt m\alpha`: the best rule's share within 1/134400 (Hoeffding),
+    disagreements up to a factor of two (Chernoff), a choice within 1/16800 of the best, all shares
+    within 1/8400 (Lemma 4.3), and disagreements of 1/2100 (Lemma 4.4). Each has a seventh of
+    :math:`\beta`.
 
     >>> known = dict(vc_dimension=1, log_size=5.0, epsilon=1.0, beta=0.1)
     >>> one = user_learner_users(records=1, alpha=0.1, **known)
@@ -172,12 +174,12 @@ def cut_off_users(
 ) -> float:
     r"""Return the number of users required by Theorem 5.2 of [L]_, for cut-offs (appendix D).
 
-    Lemma 4.5 to within :math:`\alpha/6` and the search of Algorithm 1, each for half of
-    :math:`\varepsilon`; in :math:`T = \log_{3/2}(2/\alpha)` rounds noise within :math:`\sqrt
-    m\alpha/(25200T)`, shares within :math:`\sqrt m\alpha/12600` (Lemma 4.3), and medians (Lemma
-    5.1) with an error of :math:`m\alpha'/12600`, where :math:`\alpha'` is the excess left by the
-    round before; a quarter of :math:`\beta` each. Only the medians depend on the domain, and that
-    part of the bound is divided by :math:`m\alpha`.
+    It needs Lemma 4.5 to within :math:`\alpha/6` and the search of Algorithm 1, each for half of
+    :math:`\varepsilon`. In :math:`T = \log_{3/2}(2/\alpha)` rounds it needs noise within
+    :math:`\sqrt m\alpha/(25200T)`, shares within :math:`\sqrt m\alpha/12600` (Lemma 4.3), and
+    medians (Lemma 5.1) with an error of :math:`m\alpha'/12600`, where :math:`\alpha'` is the excess
+    left by the round before. Each has a quarter of :math:`\beta`. Only the medians depend on the
+    domain, and that part of the bound is divided by :math:`m\alpha`.
 
     >>> known = dict(records=16, epsilon=1.0, alpha=0.05, beta=0.1)
     >>> short, long = (cut_off_users(log_size=bits * math.log(2), **known) for bits in (8, 32))

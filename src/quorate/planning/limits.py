@@ -1,11 +1,11 @@
 r"""Lower bounds for every method, and the errors of simpler methods (F2, F9, G12, U8).
 
-The theorems behind the planner: every function evaluates one with explicit constants. Where a paper
-states only an order, the constant comes from its proof, or from the proof of the inequality it
-cites.
+They are the theorems behind the planner; every function evaluates one with explicit constants.
+Where a paper states only an order, the constant comes from its proof, or from the proof of the
+inequality it cites.
 
-* the floor for a fixed number of users: Theorem 9 of [U]_, and what its appendix A makes of it for
-  means, convex losses and choices (U8);
+* the lower bound for a fixed number of users: Theorem 9 of [U]_, and its consequences in appendix A
+  for means, convex losses and choices (U8);
 * heterogeneous users: Theorem 10 of [U]_ (U8);
 * means and convex losses: the lower bounds of Corollaries 1 and 5 and Theorem 6 of [U]_ (U8), with
   the constants of Lemma 6.7 of [K]_; finite classes, Theorem 8 of [U]_, are a packing of
@@ -14,11 +14,11 @@ cites.
 * users needed by a class of a given representation dimension: Lemma 4 of [G]_ (G12) and its packing
   form;
 * user-level Fano: Theorem 38 and Lemma 39 of [F]_ (F9), constants of Corollary 4 of [A]_;
-* from hiding records to hiding users (F2): Lemma 19, Theorems 10 and 11, Corollary 3 and
-  Observation 28 of [F]_, all from :mod:`quorate.papers.conversion.translation`;
+* the conversion from item-level to user-level privacy (F2): Lemma 19, Theorems 10 and 11, Corollary
+  3 and Observation 28 of [F]_, all from :mod:`quorate.papers.conversion.translation`;
 * agnostic learners: :mod:`quorate.planning.learner_bounds`.
 
-Every function here is used by some plan; a test runs plans and says which one is not.
+Every function here is used by some plan; a test checks this.
 
 References
 ----------
@@ -75,7 +75,7 @@ _LARGEST_EXPONENT = 700.0  # machine: floats end at e^709
 def replacement(
     *, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE
 ) -> tuple[float, float]:
-    """Return the guarantee for the replacement of one user that follows from a guarantee.
+    """Return the guarantee for replacing one user, given a guarantee for add or remove.
 
     A replacement is a removal and an addition: (2 epsilon, (1 + e^epsilon) delta).
 
@@ -90,11 +90,13 @@ def replacement(
 def fixed_users_failure(
     *, users: int, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE
 ) -> float:
-    """Bound from below how often any method confuses two crowds, however many records they hold.
+    """Return a lower bound on how often any method confuses two populations.
 
-    Theorem 9 of [U]_: all users of one crowd hold +B, of the other -B. The crowds differ in all n
-    users, so by group privacy the larger failure probability is at least
-    (1 - n delta e^(n epsilon)) / (1 + e^(n epsilon)).
+    It holds for any number of records per user.
+
+    Theorem 9 of [U]_: all users of one population have the value +B, of the other -B. The data sets
+    differ in all n users, so by group privacy the larger failure probability is at least (1 - n
+    delta e^(n epsilon)) / (1 + e^(n epsilon)).
 
     >>> round(fixed_users_failure(users=3, epsilon=0.5), 4)
     0.1824
@@ -115,7 +117,7 @@ def fixed_users_failure(
 def fixed_users_floor(
     *, epsilon: float, delta: float = 0.0, beta: float, relation: Relation = Relation.REPLACE
 ) -> int:
-    """Return the users that any method needs to fail less often than ``beta`` (Theorem 9 of [U]_).
+    """Return the users that any method needs to fail with at most ``beta`` (Theorem 9 of [U]_).
 
     >>> fixed_users_floor(epsilon=0.5, beta=0.1)
     5
@@ -134,13 +136,13 @@ def fixed_users_error(
     delta: float = 0.0,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    r"""Bound any method's mean error from below, however many records users hold (appendix A).
+    r"""Return a lower bound on any method's mean error, for any number of records (appendix A).
 
-    The reductions of appendix A of [U]_: the method takes one of the two crowds of Theorem 9 for
-    the other with at least the probability of :func:`fixed_users_failure`, and then the error is at
-    least ``largest``: for bounded and for convex losses the difference of the losses half way, for
-    a mean the distance of the crowds over two (in the root mean square take the root of the chance:
-    :func:`mean_floor` does).
+    The reductions are those of appendix A of [U]_. The method confuses the two populations of
+    Theorem 9 with at least the probability of :func:`fixed_users_failure`, and then the error is at
+    least ``largest``. For bounded and for convex losses this is the difference of the losses half
+    way; for a mean it is half the distance of the populations. For a root mean squared error the
+    root of the probability is needed, as :func:`mean_floor` does.
 
     >>> round(fixed_users_error(largest=2.0, users=3, epsilon=0.5), 4)
     0.3649
@@ -152,11 +154,13 @@ def fixed_users_error(
 
 
 def _high_dimensional(*, dimension: int, users: int, epsilon: float, delta: float) -> float:
-    r"""Return the root mean squared error of any mean of normal users of deviation 1 ([K]_).
+    r"""Return a lower bound on the root mean squared error of a mean in many dimensions ([K]_).
+
+    Users are normal with deviation 1.
 
     Lemma 6.7: with :math:`\delta \le \sqrt d/(48\sqrt2Rn\sqrt{\ln(48\sqrt2Rn/\sqrt d)})` and
     coordinates of the mean between -R and R, an error of :math:`\alpha \le R\sqrt{d/6}` needs
-    :math:`n \ge d/(24\alpha\varepsilon)`. The smallest R that the error allows is taken.
+    :math:`n \ge d/(24\alpha\varepsilon)`. The smallest R that this error allows is used.
     """
     error = dimension / (24.0 * users * epsilon)
     radius = error * math.sqrt(6.0 / dimension)
@@ -174,18 +178,21 @@ def mean_floor(
     delta: float = 0.0,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    r"""Bound any method's root mean squared error of a mean from below, for the hardest crowd.
+    r"""Return a lower bound on any method's root mean squared error of a mean.
+
+    It is for the hardest population.
 
     Users' mean records are normal with this ``deviation`` in each of d coordinates, around a mean
-    in a box of this ``half_width``: :math:`\sigma/\sqrt m` for m records of deviation
-    :math:`\sigma` (Corollary 1 of [U]_), :math:`\sigma` for one (Corollary 5). The largest of
+    in a box of this ``half_width``. The deviation is :math:`\sigma/\sqrt m` for m records of
+    deviation :math:`\sigma` (Corollary 1 of [U]_), and :math:`\sigma` for one record (Corollary 5).
+    The largest of
 
-    * :math:`d/(n/s^2 + \pi^2/b^2)` for the squared error, what sampling costs (van Trees'
-      inequality for the prior :math:`\cos^2`);
-    * :math:`ds/(24n\varepsilon)`, the cost of privacy (Lemma 6.7 of [K]_), as long as it does not
-      leave the box;
-    * :math:`b\sqrt{dq}` for users who cannot be distinguished at all (appendix A of [U]_), q from
-      :func:`fixed_users_failure`.
+    * :math:`d/(n/s^2 + \pi^2/b^2)` for the squared error, due to sampling (van Trees' inequality
+      for the prior :math:`\cos^2`);
+    * :math:`ds/(24n\varepsilon)`, due to privacy (Lemma 6.7 of [K]_), as long as it fits into the
+      box;
+    * :math:`b\sqrt{dq}` for populations that cannot be distinguished (appendix A of [U]_), with q
+      from :func:`fixed_users_failure`.
 
     >>> known = dict(dimension=100, deviation=0.1, half_width=100.0, epsilon=1.0, delta=1e-6)
     >>> [f"{mean_floor(users=n, **known):.2g}" for n in (5, 1000)]
@@ -214,18 +221,20 @@ def convex_floor(
     delta: float = 0.0,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    r"""Bound any method's mean excess loss from below, for the hardest convex loss.
+    r"""Return a lower bound on any method's mean excess loss, for the hardest convex loss.
 
-    Theorem 6 of [U]_ for linear losses on a ball of radius R, records of length at most G:
+    It is Theorem 6 of [U]_ for linear losses on a ball of radius R, with records of length at most
+    G. The bound is the largest of:
 
-    * :math:`RG/(5\sqrt{nm})`, what sampling costs: two crowds of records :math:`\pm G` with chances
-      :math:`(1 \pm \gamma)/2`, :math:`\gamma = 1/(2\sqrt{nm})`, are at a total variation of at most
-      0.53 (Pinsker), and :math:`\gamma RG(1 - 0.53)` is lost on one of them (Le Cam);
-    * :math:`RB/40`, the cost of privacy: Proposition 5 and Corollary 6 with
-      :math:`B = d\sigma/(512n\varepsilon\sqrt m)`. Proposition 5 needs
-      :math:`B + 10\sigma\sqrt d \le G`, so :math:`\sigma` counts up to :math:`G/(20\sqrt d)` and B
-      up to G/2; what truncation adds, of order :math:`e^{-10d}`, is left out;
-    * RG times the probability of confusing two crowds (appendix A).
+    * :math:`RG/(5\sqrt{nm})`, due to sampling. Two populations of records :math:`\pm G` with
+      probabilities :math:`(1 \pm \gamma)/2`, :math:`\gamma = 1/(2\sqrt{nm})`, have a total
+      variation distance of at most 0.53 (Pinsker), and on one of them :math:`\gamma RG(1 - 0.53)`
+      is lost (Le Cam);
+    * :math:`RB/40`, due to privacy: Proposition 5 and Corollary 6 with :math:`B =
+      d\sigma/(512n\varepsilon\sqrt m)`. Proposition 5 needs :math:`B + 10\sigma\sqrt d \le G`, so
+      :math:`\sigma` is capped at :math:`G/(20\sqrt d)` and B at G/2. The effect of truncation, of
+      order :math:`e^{-10d}`, is neglected;
+    * RG times the probability of confusing two populations (appendix A).
 
     >>> known = dict(dimension=20, gradient_bound=1.0, gradient_spread=0.01, radius=1.0, records=10)
     >>> f"{convex_floor(users=1000, epsilon=1.0, delta=1e-6, **known):.2g}"
@@ -268,7 +277,7 @@ def heterogeneity_penalty(*, bound: float, users: int, records: int, distance: f
 
 
 def group_privacy(*, epsilon: float, delta: float = 0.0, size: int) -> tuple[float, float]:
-    """Return the (epsilon, delta) for single records that hides groups of ``size`` records.
+    """Return the (epsilon, delta) for single records that protects groups of ``size`` records.
 
     Lemma 34 of [G]_: a group of k has k epsilon and delta (e^(k epsilon) - 1) / (e^epsilon - 1).
 
@@ -292,12 +301,12 @@ def _log_expm1(x: float) -> float:
 def packing_users(
     *, log_alternatives: float, epsilon: float, beta: float, relation: Relation = Relation.REPLACE
 ) -> float:
-    """Return the users needed to distinguish W answers under pure privacy, whatever the records.
+    """Return the users needed to distinguish W answers under pure privacy, for any records.
 
-    The first term of Lemma 39 of [F]_, with its constant: if each of W crowds has its own set of
-    right answers, group privacy over all n users gives
-    (W - 1) (1 - beta) e^(-n epsilon) <= beta. Under addition or removal the common neighbour is the
-    empty crowd, and W (1 - beta) e^(-n epsilon) <= 1.
+    This is the first term of Lemma 39 of [F]_, with its constant. If each of W populations has its
+    own set of right answers, group privacy over all n users gives (W - 1) (1 - beta) e^(-n epsilon)
+    <= beta. Under add or remove the common neighbour is the empty data set, and W (1 - beta) e^(-n
+    epsilon) <= 1.
 
     >>> round(packing_users(log_alternatives=32 * math.log(2), epsilon=1.0, beta=0.1), 1)
     24.4
@@ -318,10 +327,10 @@ def representation_users(*, dimension: float, epsilon: float, delta: float = 0.0
 
     A learner for n users whose error is at most alpha with probability 1/2 gives, by its outputs on
     public data, 100 ceil(e^(epsilon n)) hypotheses that represent the class
-    (:class:`~quorate.papers.stability.from_learner.LearnerRepresentation`); the class has no
+    (:class:`~quorate.papers.stability.from_learner.LearnerRepresentation`). The class has no
     representation smaller than ``dimension`` nats at (alpha, 0.01), so n >= ln(e^dimension / 100 -
     1) / epsilon. The proof needs n <= 0.01 ln(1/delta) / epsilon, so with delta > 0 only the
-    smaller of the two is proved; the 0.01 concerns delta alone.
+    smaller of the two numbers is proved.
 
     >>> round(representation_users(dimension=22.2, epsilon=0.5), 1)
     35.2
@@ -349,10 +358,10 @@ def fano_users(
     """Return the users needed by any pure method (Fano: Theorem 38 and Lemma 39 of [F]_).
 
     It considers W distributions with disjoint sets of right answers and Kullback-Leibler
-    divergences of at most ``divergence`` a record. Users see products of m records, so divergences
-    are multiplied by m, and distances become min(1, sqrt(m divergence / 2)) by Pinsker. Constants
-    of Corollary 4 of [A]_: the failure probability is at least 1 - (n m divergence + ln 2) / ln W
-    and at least 0.4 min(1, W e^(-10 epsilon n distance)).
+    divergences of at most ``divergence`` per record. Users have products of m records, so
+    divergences are multiplied by m, and total variation distances become min(1, sqrt(m divergence /
+    2)) by Pinsker. With the constants of Corollary 4 of [A]_ the failure probability is at least 1
+    - (n m divergence + ln 2) / ln W and at least 0.4 min(1, W e^(-10 epsilon n distance)).
 
     >>> known = dict(log_alternatives=50.0, divergence=0.01, epsilon=1.0, beta=0.1)
     >>> fano_users(records=1, **known) > 10 * fano_users(records=100, **known)
@@ -384,10 +393,10 @@ def two_point_users(
     """Return the users needed to distinguish two distributions, with or without delta.
 
     ``divergence`` (Kullback-Leibler) and ``distance`` (total variation) are those of one record;
-    without ``distance`` Pinsker's sqrt(divergence / 2) is used instead. Without privacy failures of
-    both kinds add up to at least e^(-n m divergence) / 2 (Bretagnolle and Huber). With privacy the
-    larger one is at least (0.9 e^(-10 epsilon D) - 10 D delta) / 2 for D users that differ, D being
-    n times the distance of two users (Theorem 1 of [A]_).
+    without ``distance`` Pinsker's sqrt(divergence / 2) is used instead. Without privacy the two
+    failure probabilities add up to at least e^(-n m divergence) / 2 (Bretagnolle and Huber). With
+    privacy the larger one is at least (0.9 e^(-10 epsilon D) - 10 D delta) / 2. Here D is the
+    number of users that differ, n times the distance of two users (Theorem 1 of [A]_).
 
     >>> known = dict(divergence=0.01, epsilon=1.0, delta=0.0, beta=0.05)
     >>> round(two_point_users(records=1, **known))

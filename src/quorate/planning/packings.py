@@ -1,15 +1,15 @@
 r"""Families of distributions that are hard to distinguish: lower bounds for all methods (F9, U8).
 
-A packing is a family of W distributions such that no answer is good for two of them, while one
-record says little about which it came from: a small Kullback-Leibler divergence. With them the
+A packing is a family of W distributions such that no answer is good for two of them, while a single
+record hardly distinguishes them (it has a small Kullback-Leibler divergence). For a packing the
 user-level Fano inequality (:func:`~quorate.planning.limits.fano_users`) says how many users every
 private method needs. The constructions are those of Theorems 40, 43, 45 and 46 of [F]_, with every
-constant worked out (one of Theorem 44 is open, and no bound rests on it); Theorem 8 of [U]_ is one
-more:
+constant worked out (one of Theorem 44 is open, and no bound depends on it), and that of Theorem 8
+of [U]_:
 
 * words of a code that differ in many places come from the Gilbert-Varshamov bound, counted exactly;
-* the printed packing of discrete distributions (Theorem 43) adds up to 1/2: the factor is 1/k, not
-  1/(2k), and signs instead of 0 and 1 keep both halves of a pair at the same sum;
+* the printed packing of discrete distributions (Theorem 43) adds up to 1/2. Its factor should be
+  1/k, not 1/(2k), and signs instead of 0 and 1 keep the sum of each pair constant;
 * divergences are exact, not bounded by :math:`\chi^2`.
 
 References
@@ -63,10 +63,10 @@ class Packing:
 
 
 def log_code_words(length: int, distance: int) -> float:
-    """Return the logarithm of how many words can differ pairwise in ``distance`` bits.
+    """Return the logarithm of the number of words that differ pairwise in ``distance`` bits.
 
     Gilbert and Varshamov: as long as balls of radius distance - 1 around the words do not cover all
-    2^length words, there is room for one more.
+    2^length words, another word can be added.
 
     >>> round(log_code_words(100, 25) / 100, 3)
     0.162
@@ -83,10 +83,10 @@ def _log(number: int) -> float:
 
 
 def _signed(length: int, strength: float) -> Packing | None:
-    """Return the packing of pairs of cells, tilted by ``strength`` to one side or the other.
+    """Return the packing of pairs of cells, in each of which ``strength`` favours one cell.
 
     Members differ in a quarter of the pairs or more. In each pair that differs the divergence is
-    its mass times strength ln((1 + strength) / (1 - strength)); all pairs have mass 1 together.
+    its mass times strength ln((1 + strength) / (1 - strength)); all pairs together have mass 1.
     """
     if not 0 < strength <= _LARGEST:
         return None
@@ -120,9 +120,9 @@ def discrete_packing(categories: int, error: float) -> Packing | None:
 def agnostic_packing(vc: int, error: float) -> Packing | None:
     """Return a packing of noisy labels on shattered points, for excess error ``error``.
 
-    Theorem 40 of [F]_: each of the d points carries the label of the word with probability
-    (1 + g)/2. For words that differ in h points any rule has excess errors that add up to at least
-    g h / d, so with h >= d/4 and g = 8 error no rule is good for both.
+    Theorem 40 of [F]_: each of the d points has the label of the word with probability (1 + g)/2.
+    For words that differ in h points the excess errors of any rule add up to at least g h / d. So
+    with h >= d/4 and g = 8 error no rule is good for both.
 
     >>> agnostic_packing(100, 0.01) == discrete_packing(200, 0.01)
     True
@@ -135,11 +135,11 @@ def agnostic_packing(vc: int, error: float) -> Packing | None:
 def finite_class_packing(size: int, error: float, *, width: float) -> Packing | None:
     """Return a packing of losses of at most ``width`` for a choice among ``size`` candidates.
 
-    Theorem 8 of [U]_ (U8): candidates are the words of d = log2(size) signs, a record is one of
-    the d places with the sign of the world's word, with probability (1 + g)/2, and a candidate
-    loses ``width`` if its sign there is the record's. Two worlds whose words differ in h places are
-    both served with excess losses that add up to at least width g h / d, as in
-    :func:`agnostic_packing`.
+    Theorem 8 of [U]_ (U8): candidates are the words of d = log2(size) signs. A record is one of the
+    d positions, with the sign of the distribution's word with probability (1 + g)/2. A candidate
+    loses ``width`` if its sign at this position is that of the record. For two distributions whose
+    words differ in h positions the excess losses of any candidate add up to at least width g h / d,
+    as in :func:`agnostic_packing`.
 
     >>> finite_class_packing(2**100, 0.02, width=2.0) == agnostic_packing(100, 0.01)
     True
@@ -210,7 +210,7 @@ def packing_floor(
     beta: float,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    """Return the users that are needed under pure privacy, by a packing; 0 without one.
+    """Return the number of users that a packing requires under pure privacy; 0 without one.
 
     >>> known = dict(records=16, epsilon=1.0, beta=0.1)
     >>> packing_floor(discrete_packing(1000, 0.05), **known) > 15

@@ -1,9 +1,9 @@
 """The result of a plan: the requested number, its bounds, simpler methods, and one sentence.
 
-A plan is made from public numbers before any data are read. It carries a *calibrated* figure (the
-error the library's own algorithm reaches, checked by simulation in ``benchmarks/planner.py``), the
-published upper bound with its theorem, the lower bound that no method can beat, and what simpler
-methods would need.
+A plan is made from public numbers before any data are read. It has a *calibrated* number (the error
+that the library's own algorithm reaches, checked by simulation in ``benchmarks/planner.py``), the
+published upper bound with its theorem, the lower bound that no method can beat, and the needs of
+simpler methods.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEVER = "out of reach"
 
 
 def _count(value: float | None) -> str:
-    """Write a number of users for people.
+    """Return a number of users as text.
 
     >>> _count(1234.0), _count(None)
     ('1,234', 'out of reach')
@@ -33,7 +33,7 @@ def _count(value: float | None) -> str:
 
 
 def _users(value: float | None) -> str:
-    """Write how many users.
+    """Return "1 user", or a number of users, as text.
 
     >>> _users(1.0), _users(20.0), _users(None)
     ('1 user', '20 users', 'a number of users out of reach')
@@ -55,7 +55,7 @@ def _number(value: float | None) -> str:
 
 
 def _finite(value: float | None) -> float | None:
-    """Keep infinities out of JSON."""
+    """Return None for infinity, which JSON cannot hold."""
     return None if value is None or not math.isfinite(value) else value
 
 
@@ -69,9 +69,9 @@ class PublishedBound:
         Users that suffice (upper bound) or without which no method succeeds (lower bound);
         ``None`` if the theorem does not apply.
     theorem : str
-        Where it is proved.
+        The source of the proof.
     holds : bool
-        Whether the conditions of the theorem are met, so that the figure is proved here.
+        Whether the conditions of the theorem are met, so that the number is proved here.
     note : str
         The conditions, or the constant used where the paper leaves one open.
 
@@ -156,14 +156,14 @@ class Plan:
     solved_for : {"users", "error", "epsilon", "nothing"}
         Which number was computed; ``"nothing"`` if users, error and epsilon were all given.
     users : int or None
-        Planned users, given or solved for; ``None`` if no number of users suffices.
+        The planned number of users, given or solved for; ``None`` if no number of users suffices.
     records : int
-        Records a user.
+        Records per user.
     epsilon : float or None
-        Given or solved for; ``None`` if no epsilon suffices.
+        The epsilon, given or solved for; ``None`` if no epsilon suffices.
     delta, confidence : float
     error : float
-        The target, or the expected error if no target was given.
+        The target error, or the expected error if no target was given.
     relation : Relation
     size : tuple of (str, number or range) pairs
         The other numbers that describe the task: dimension, domain, ...
@@ -176,18 +176,19 @@ class Plan:
         ``epsilon``.
     upper, lower : PublishedBound
     sufficient, necessary : tuple of PublishedBound
-        Further theorems: numbers of users that suffice, and numbers that are necessary.
+        Further theorems: sufficient numbers of users, and necessary ones.
     baselines : tuple of Baseline
     algorithm, reason : str
         The algorithm that ``auto`` would use, and why.
     warning : str or None
-        Why the plan is hopeless, if it is.
+        Why the plan is hopeless; ``None`` if it is not.
     advice : tuple of str
-        What would reduce the error most; more users or more records.
+        What would reduce the error most, and whether to collect more users or more records.
     changes : tuple of (str, float) pairs
-        The share of the error that is left after doubling users, records or epsilon; best first.
+        The share of the error that is left after doubling users, records or epsilon; the best
+        first.
     curves : tuple of Curve
-        The error against users: the library's algorithm first, then the baselines.
+        The error against the number of users: first the library's algorithm, then simpler methods.
 
     Examples
     --------

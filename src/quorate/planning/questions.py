@@ -1,4 +1,4 @@
-"""The function ``plan``: leave out users, error or epsilon, and it is computed from the others."""
+"""The function ``plan``: of users, error and epsilon it computes the one that is left out."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def plan(
 ) -> Plan:
     """Answer one of: how many users, what error, which epsilon, or "are we quorate?".
 
-    Leave out exactly one of ``users``, ``error`` and ``epsilon``: it is computed. Give all
-    three, and the plan says whether the users suffice. No data are read.
+    Leave out exactly one of ``users``, ``error`` and ``epsilon``: it is computed. If all three are
+    given, the plan says whether the users suffice. No data are read.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def plan(
         One of ``quorate.planning.TASKS``, such as "mean", "threshold" or "logistic".
     users : int, optional
     records : int, optional
-        Records a user, by default 1; where users hold different numbers, the harmonic mean, which
-        is smaller than the average.
+        Records per user, by default 1. If users have different numbers of records, give the
+        harmonic mean, which is smaller than the average.
     epsilon : float, optional
     delta : float, default=0.0
     error : float, optional
@@ -92,12 +92,13 @@ def plan(
     confidence : float, default=0.9
         Probability with which the error stays within its bound.
     relation : Relation, default=that of the task
-        Add or remove a person for counts, sums and tables, replace one for all else.
+        By default add or remove a user for counts, sums and tables, and replace a user for
+        everything else.
     pilot : UserVariation, optional
-        A fitted one, for the tasks that take ``between``: its estimates, with some caution
-        (:func:`pilot_numbers`), are used for ``between`` and ``records``.
+        A fitted :class:`UserVariation`, for tasks with ``between``. Cautious versions of its
+        estimates (:func:`pilot_numbers`) are used for ``between`` and ``records``.
     dimension : int, optional
-        Coordinates of a mean, features of a model.
+        Coordinates of a mean; features of a model.
     size : int, optional
         Hypotheses or candidates; categories of shares, cells of a distribution function.
     vc : int, optional
@@ -108,13 +109,14 @@ def plan(
         Mean and median: the public range of every coordinate, b for [-b, b] or (lower, upper).
         Select: the public range of the loss.
     scale : float, optional
-        A public guess of how much single records vary; see the task.
+        A public guess of how much single records vary; its meaning depends on the task.
     between : float, optional
         Means, choices, models, rules and distributions: share of the variance of records that lies
         between people, from 0 (people are alike) to 1. By default a half, and the advice says so.
     heterogeneity : float, optional
-        Mean, instead of ``between``: standard deviation of the users' own means around the common
-        one, in each coordinate; ``scale`` is then that of records around their user's mean.
+        For means, instead of ``between``: standard deviation of the users' own means around the
+        common mean, in each coordinate. Then ``scale`` is the standard deviation of records around
+        their user's mean.
     error_level : float, optional
         Error of the best rule.
     alike : bool, optional
@@ -122,7 +124,7 @@ def plan(
     plurality : float, optional
         Share of the users who agree on one rule, if it is known.
     horizon, touched : int, optional
-        Series: the number of periods, and in how many of them a person has records.
+        For series: the number of periods, and in how many of them a person has records.
 
     Examples
     --------
@@ -159,7 +161,7 @@ def plan(
 def _read_pilot(
     task: str, pilot: UserVariation, records: int | None, described: TaskNumbers
 ) -> int:
-    """Write the cautious share between people into ``described``; return the records per user."""
+    """Enter the pilot's cautious ``between`` into ``described``; return the records per user."""
     if not issubclass(task_kind(task), PeopleTask):
         raise ParameterError(f"The task {task!r} makes no use of a pilot.")
     stated = (records, described.get("between"), described.get("heterogeneity"))

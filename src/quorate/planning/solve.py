@@ -1,7 +1,7 @@
-"""Invert an error model: how many users, which epsilon.
+"""Inversion of an error model: how many users, or which epsilon, a target error needs.
 
-An error model falls in users and in epsilon, so both questions are bisections, and the answers
-agree with each other: the users found reach the error, one user fewer does not.
+The error decreases in users and in epsilon, so both are found by bisection. The answers agree with
+each other: the computed number of users reaches the error, and one user fewer does not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def smallest_users(error: Callable[[int], float], target: float) -> int | None:
 
 
 def first_users(holds: Callable[[int], bool]) -> int:
-    """Return the smallest number of users for which something holds; at most ``MOST_USERS``.
+    """Return the smallest number of users that satisfies a condition; at most ``MOST_USERS``.
 
     >>> first_users(lambda n: n >= 200)
     200

@@ -1,4 +1,4 @@
-"""What can be predicted: classes of rules, without privacy and without noise.
+"""Classes of rules, without privacy and without noise.
 
 ``base`` the contract · ``booleans`` patterns and transforms · ``thresholds`` (and the ordered
 public domains) ``stumps`` ``intervals`` ``rectangles`` ``points`` numeric rules · ``conjunctions``

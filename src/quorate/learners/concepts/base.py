@@ -1,11 +1,12 @@
 """The interface of concept classes: concepts, sizes, dimensions, and the mistakes of all users.
 
-A *concept* is one rule that predicts 0 or 1; a *concept class* is a list of them that is fixed
-before any data are read. Nothing here is private and nothing here draws noise: a learner takes
-``mistakes`` (or, for huge ordered classes, ``mistake_events``), bounds what each user adds, and
-chooses privately.
+A *concept* is one rule that predicts 0 or 1; a *concept class* is a list of concepts that is fixed
+before any data are read. Nothing in this package is private or draws noise. A learner takes
+``mistakes`` (or, for huge ordered classes, ``mistake_events``), clips the contribution of each
+user, and chooses privately.
 
-Four public rules say what odd values mean, so that no value of a record ever raises:
+Four public rules define the meaning of unusual values, so that no value of a record ever raises an
+error:
 
 - a record counts only if its label is 0 or 1 and none of its features is NaN; otherwise it is
   ignored, by every concept alike;
@@ -61,7 +62,7 @@ _BLOCK_CELLS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class LabelledRecords:
-    """The usable records with the index of their user: the input of every closed form.
+    """The usable records with the index of their user, from which mistakes are counted.
 
     >>> records = LabelledRecords(
     ...     X=np.array([[3.0], [4.0]]), y=np.array([True, False]), user=np.array([1, 1]), n_users=2
@@ -156,7 +157,7 @@ def as_features(X: ArrayLike, *, n_features: int) -> NDArray[Any]:
 
 
 def check_enumerable(size: int, *, name: str, instead: str) -> None:
-    """Refuse a class whose hypotheses cannot all be held in memory, and say what would work.
+    """Refuse a class with too many hypotheses to list, and say what to use instead.
 
     >>> check_enumerable(3**20, name="Conjunctions(20)", instead="Use at most 13 features.")
     Traceback (most recent call last):
@@ -184,7 +185,7 @@ def feature_names(names: Sequence[str] | None, *, n_features: int) -> tuple[str,
 
 
 class Concept(ABC):
-    """One rule that predicts 0 or 1: frozen, hashable, and readable as a sentence.
+    """One rule that predicts 0 or 1; it is immutable, hashable, and printed as a sentence.
 
     >>> print(Constant(1))
     Always predict 1.
@@ -320,9 +321,10 @@ class ConceptClass(ABC):
 
     @property
     def errs_at_most_half(self) -> bool:
-        """Whether for any records some hypothesis is wrong about at most half of them.
+        """Whether some hypothesis is wrong about at most half of any records.
 
-        True, for example, if two hypotheses always disagree; ``False`` if it is unknown.
+        This is true, for example, if two hypotheses always disagree; ``False`` means that it is
+        unknown.
         """
         return False
 
@@ -351,7 +353,7 @@ class ConceptClass(ABC):
         """Count each user's records that each hypothesis gets wrong: ``(n_users, size)``.
 
         Users are processed in blocks, so temporary arrays are small; the result has ``n_users *
-        size`` cells. ``mistakes_in_batches`` never holds it whole.
+        size`` cells. ``mistakes_in_batches`` never stores the whole result.
         """
         blocks = [block for _, block in self.mistakes_in_batches(users)]
         if not blocks:
@@ -395,7 +397,7 @@ class ConceptClass(ABC):
         return distinct_labelings(self, domain)
 
     def _labeling_candidates(self, domain: NDArray[Any]) -> Sequence[int] | None:
-        """List hypotheses that show every labeling of ``domain``, or None for all of them."""
+        """List hypotheses that give every labeling of ``domain``, or None for all of them."""
         return None
 
     def _check_index(self, index: int) -> int:
@@ -421,7 +423,7 @@ class OrderedConceptClass(ConceptClass):
         """Describe every user's mistakes as a function of the hypothesis, by their changes."""
 
     def events_of(self, users: UserData) -> MistakeEvents:
-        """Return ``mistake_events``; a class of the caller's is asked about one user at a time."""
+        """Return ``mistake_events``; a class of the caller is called for one user at a time."""
         if self.keeps_users_apart:
             return self.mistake_events(users)
         users = in_own_order(users)

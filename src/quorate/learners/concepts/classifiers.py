@@ -1,4 +1,4 @@
-"""A list of fitted classifiers as a class: choose the best of some models, settings or policies."""
+"""A list of fitted classifiers as a class, to choose the best of some models or settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, eq=False)
 class Classifier(Concept):
-    """One of the models; equal only if model and name are the same.
+    """One of the models; two are equal only if model and name are the same.
 
     >>> from sklearn.dummy import DummyClassifier
     >>> model = DummyClassifier(strategy="constant", constant=1).fit([[0]], [1])
@@ -52,7 +52,7 @@ class Classifier(Concept):
 
     @property
     def keeps_users_apart(self) -> bool:
-        """False: what the model does with several rows is unknown."""
+        """False, because the dependence of a prediction on other rows is unknown."""
         return False
 
     def __eq__(self, other: object) -> bool:
@@ -71,12 +71,11 @@ class Classifier(Concept):
 class Classifiers(ConceptClass):
     """Models with a ``predict`` method, fitted on public data or on other people.
 
-    Each model is called for one user at a time, because a prediction that is computed together with
-    those of others may depend on them: the rounding in a matrix product may depend on the other
-    rows, and one invalid record makes a model fail for everybody. Any prediction other than 1
-    counts as 0. Infinite values are replaced by the largest 32-bit float first. If a model still
-    raises an error for a user, or returns a wrong shape, all predictions for this user count as
-    wrong.
+    Each model is called for one user at a time, because predictions for several users at once may
+    depend on each other: the rounding in a matrix product may depend on the other rows, and one
+    invalid record may make a model fail for everybody. Any prediction other than 1 counts as 0.
+    Infinite values are replaced by the largest 32-bit float first. If a model still raises an error
+    for a user, or returns a wrong shape, all predictions for this user count as wrong.
 
     Both dimensions are bounded by log2 of the number of models.
 
@@ -166,7 +165,7 @@ def _finite(X: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _wrong(model: Any, X: NDArray[np.float64], y: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Return where the model is wrong, or None if it raised or answered with another shape."""
+    """Return where the model is wrong, or None if it raised or returned another shape."""
     predicted = call_quietly(lambda: np.asarray(model.predict(X)).ravel() == 1)
     if predicted is None or predicted.shape != y.shape:
         return None
@@ -175,7 +174,7 @@ def _wrong(model: Any, X: NDArray[np.float64], y: NDArray[np.bool_]) -> NDArray[
 
 
 def _wrong_by_user(model: Any, X: NDArray[np.float64], records: LabelledRecords) -> Truths:
-    """Return where the model is wrong if it sees one user at a time; everywhere if it raised."""
+    """Return where the model is wrong if it is called user by user; everywhere if it raises."""
     wrong, order = np.ones(len(X), dtype=np.bool_), records.own_places()
     X, y = without_signs_of_zero(X[order]), records.y[order]
     # Records stand in the order of their users.

@@ -1,9 +1,9 @@
 """VC and Littlestone dimension of a finite table of predictions, computed exactly.
 
-Both follow their definitions by recursion over sets of hypotheses, which are Python integers used
-as bit sets. A set of 2**k hypotheses is needed to shatter k points or to fill a tree of depth k;
-this alone cuts most branches. The work is counted and bounded: the problems are hard in general,
-and a class beyond the bound is refused rather than computed for hours.
+Both are computed from their definitions by recursion over sets of hypotheses, which are Python
+integers used as bit sets. A set of 2**k hypotheses is needed to shatter k points or to fill a tree
+of depth k; this condition alone removes most branches. The number of steps is limited: the problems
+are hard in general, and a class beyond the limit is refused rather than computed for hours.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def vc_dimension(predictions: ArrayLike, *, max_steps: int = MAX_STEPS) -> int:
 
     Examples
     --------
-    Two points carry all four labelings, three do not.
+    In this example two points have all four labelings, three do not.
 
     >>> vc_dimension([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 1]])
     2
@@ -148,7 +148,7 @@ def _or_bound(
 
 
 class _Budget:
-    """Counts work and refuses to go on when there was too much."""
+    """Counts steps, and raises if there were too many."""
 
     def __init__(self, steps: int) -> None:
         _validate.positive_integer(max_steps=steps)
@@ -183,7 +183,7 @@ def _bit_sets(predictions: ArrayLike) -> tuple[list[int], int]:
 
 
 def _shatters(parts: list[int], points: Sequence[int], needed: int, budget: _Budget) -> bool:
-    """Return whether ``needed`` of the points split every part in all ways."""
+    """Return whether ``needed`` of the points split every part in both ways."""
     if needed == 0:
         return True
     least = 1 << (needed - 1)

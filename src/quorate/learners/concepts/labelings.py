@@ -1,8 +1,8 @@
-"""Distinct labelings of a finite domain: what is left of a class on points that are known (K2).
+"""The distinct labelings of a finite domain: a class restricted to known points (K2).
 
-If records can only be points of a finite public domain, two concepts that agree on it are one. By
-Sauer's lemma a class of VC dimension v has at most sum_{i <= v} C(|X|, i) <= (e |X| / v)**v
-labelings of |X| >= v points, however many concepts it has (Corollary 3.6 of paper K).
+If records can only be points of a finite public domain, two concepts that agree on it are
+equivalent. By Sauer's lemma a class of VC dimension v has at most sum_{i <= v} C(|X|, i) <= (e |X|
+/ v)**v labelings of |X| >= v points, however many concepts it has (Corollary 3.6 of paper K).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Labelings(FiniteTable):
     Attributes
     ----------
     source : ConceptClass
-        Where the labelings come from.
+        The class that the labelings come from.
     representatives : tuple of int
         For each labeling the first hypothesis of ``source`` that has it.
 
@@ -48,7 +48,7 @@ class Labelings(FiniteTable):
 def distinct_labelings(concepts: ConceptClass, domain: ArrayLike) -> Labelings:
     """Reduce a class to its distinct labelings of ``domain`` (different finite points, public).
 
-    Labelings are in the order of their first hypothesis.
+    Labelings are in the order of their first hypotheses.
 
     Complexity
     ----------
@@ -83,7 +83,7 @@ def distinct_labelings(concepts: ConceptClass, domain: ArrayLike) -> Labelings:
 
 
 def _first_of_each(table: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the places of the rows that did not occur before, in order."""
+    """Return the indices of the rows that did not occur before, in order."""
     packed = np.ascontiguousarray(np.packbits(table.astype(np.bool_), axis=1))
     rows = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first = np.unique(rows, return_index=True)

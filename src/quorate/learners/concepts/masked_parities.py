@@ -1,8 +1,8 @@
 r"""Masked parities: the rules that need two rounds of queries (Section 5.3 of the paper, K9).
 
-An input is (x, i, b) with d bits x, an index i < d and a bit b. The rule of r and a answers the
-parity of r and x, flipped by a, where b = 0, and gives away the bit :math:`r_i` where b = 1. In a
-table these are d + 2 columns: x, then i, then b; label 1 stands for the paper's -1.
+An input is (x, i, b) with d bits x, an index i < d and a bit b. The rule of r and a predicts the
+parity of r and x, flipped by a, if b = 0, and reveals the bit :math:`r_i` if b = 1. In a table
+these are d + 2 columns: x, then i, then b; label 1 stands for the paper's -1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["MaskedParity", "all_masked_parities", "masked_inputs", "split_masked
 def split_masked(
     X: ArrayLike, *, features: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return x, i and b of every row; an index is rounded down and cut into its range.
+    """Return x, i and b of every row; an index is rounded down and clipped to its range.
 
     >>> x, i, b = split_masked([[1, 0, 1, 1]], features=2)
     >>> x.tolist(), i.tolist(), b.tolist()

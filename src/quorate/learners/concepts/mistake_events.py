@@ -1,9 +1,9 @@
-"""Mistakes over a line of hypotheses, written down as changes (section 5 of paper L, and L6).
+"""Mistakes along an ordered class, stored as changes (section 5 of paper L, and L6).
 
-Over an ordered class a user's number of mistakes is constant between that user's records. When
-the hypothesis passes a record the number moves from e to e + 1 or e - 1, and of all the
-indicators "more than t mistakes" exactly one flips, that of t = min(e, e'). So each change
-belongs to one t, and one sort gives the number of users above t for every hypothesis and every t.
+Over an ordered class a user's number of mistakes is constant between that user's records. When the
+hypothesis passes a record, the number moves from e to e + 1 or e - 1. Of all indicators "more than
+t mistakes" exactly one changes, that of t = min(e, e'). So each change belongs to one t, and one
+sort gives the number of users above t for every hypothesis and every t.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BestRanges:
 
     Examples
     --------
-    The only user is wrong once below 3 and above 5, for thresholds over 0..7.
+    In this example the only user has one mistake below 3 and above 5, for thresholds over 0..7.
 
     >>> from quorate.learners.concepts import Thresholds
     >>> from quorate.core.users import UserData
@@ -73,7 +73,7 @@ class BestRanges:
 
 @dataclass(frozen=True, eq=False)
 class MistakeEvents:
-    """Every change of every user's mistakes, as the hypothesis runs from 0 to ``size - 1``.
+    """Every change of every user's mistakes, when the hypothesis runs from 0 to ``size - 1``.
 
     A *piece* is a range of hypotheses between two neighbouring positions; within it no user's
     mistakes change. Arrays over pieces (``starts``, ``lengths``, ``users_above``, ``total``) are
@@ -89,16 +89,17 @@ class MistakeEvents:
     size : int
         Number of hypotheses.
     positions : uint64 array, sorted
-        The first hypothesis after the change, between 1 and ``size - 1``.
+        The first hypothesis after each change, between 1 and ``size - 1``.
     user, before, after : int64 arrays
-        The user, and the number of mistakes before and after the change; |after - before| = 1. Of
-        several changes of one user at one position, only the last ``after`` is ever attained.
+        The user, and the number of mistakes before and after the change; |after - before| = 1. If a
+        user has several changes at one position, only the last ``after`` counts.
     initial : int64 array, one entry per user
         Mistakes of hypothesis 0.
 
     Examples
     --------
-    One user holds 2 (label 0) and 5 (label 1), another one 5 (label 0); thresholds over 0..7.
+    In this example one user has the values 2 (label 0) and 5 (label 1), another one 5 (label 0);
+    thresholds over 0..7.
 
     >>> from quorate.learners.concepts import Thresholds
     >>> from quorate.core.users import UserData
@@ -174,7 +175,7 @@ class MistakeEvents:
         )
 
     def total(self, *, cap: int | None = None) -> NDArray[np.int64]:
-        """Add up, for each piece, the users' mistakes, each user's cut at ``cap`` (K1)."""
+        """Add up the users' mistakes for each piece; each user's are clipped at ``cap`` (K1)."""
         if cap is None:
             return self._accumulate(self.after - self.before, initial=int(self.initial.sum()))
         _validate.positive_integer(cap=cap)
@@ -209,7 +210,7 @@ class MistakeEvents:
         return fewest
 
     def best_ranges(self, *, slack: NDArray[np.int64] | None = None) -> BestRanges:
-        """Find the hypotheses with the fewest mistakes, for each user alone.
+        """Find the hypotheses with the fewest mistakes, for each user separately.
 
         With ``slack``, hypotheses with up to that many more mistakes count as best too.
         """
@@ -245,7 +246,7 @@ class MistakeEvents:
 
 
 def alone(found: object, *, size: int, held: int) -> MistakeEvents:
-    """Return the sorted changes from the caller's code for one user; all wrong if it fails.
+    """Return sorted changes from the caller's code for one user; if it fails, all are mistakes.
 
     They are corrected so that the user has between 0 and ``held`` mistakes at every hypothesis and
     each change is by 1. This bounds the user's contribution to a score.
@@ -271,7 +272,10 @@ def _alone(found: object, *, size: int, held: int) -> MistakeEvents | None:
 
 
 def _steps(places: list[int], counts: list[int], *, initial: int, size: int) -> MistakeEvents:
-    """Write down a count that starts at ``initial`` and is ``counts`` from ``places`` on."""
+    """Return the changes of a count that starts at ``initial``.
+
+    From each of ``places`` on it has the value in ``counts``.
+    """
     moves = np.diff(np.array([initial, *counts], dtype=np.int64))
     changes = np.repeat(np.sign(moves), np.abs(moves))
     after = initial + np.cumsum(changes)

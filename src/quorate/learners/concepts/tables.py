@@ -1,7 +1,7 @@
-"""Finite tables of predictions: any class at all, as long as it and its domain can be listed.
+"""Finite tables of predictions: any class that can be listed on a listed domain.
 
-One histogram of a user's records over the domain, one matrix product, and the mistakes of all
-hypotheses are there; counts stay below 2**53, so the product is exact.
+Mistakes of all hypotheses are computed by one histogram of a user's records over the domain and one
+matrix product. Counts stay below 2**53, so the product is exact.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class FiniteTable(ConceptClass):
 
     A record whose features are not a point of the domain is ignored for all hypotheses.
 
-    The dimensions are computed, within the limits of
-    :func:`~quorate.learners.concepts.dimensions.vc_dimension`; beyond, both are bounded by log2 of
-    the size.
+    The dimensions are computed if this is within the limits of
+    :func:`~quorate.learners.concepts.dimensions.vc_dimension`; otherwise both are bounded by log2
+    of the size.
 
     Complexity
     ----------
@@ -100,8 +100,8 @@ class FiniteTable(ConceptClass):
     table : array of 0 and 1
         Hypotheses in rows, points of the domain in columns.
     domain : array, optional
-        One row of features a point, all different. By default the points are 0, 1, 2, ...,
-        in one feature.
+        One row of features per point; all rows are different. By default there is one feature with
+        the points 0, 1, 2, ...
     names : sequence of str, optional
         One name per hypothesis.
 
@@ -154,20 +154,20 @@ class FiniteTable(ConceptClass):
 
     @cached_property
     def errs_at_most_half(self) -> bool:
-        """Whether the table holds a row and its opposite."""
+        """Whether the table contains a row and its opposite."""
         rows = {row.tobytes() for row in self.table}
         return any((1 - row).astype(row.dtype).tobytes() in rows for row in self.table)
 
     @cached_property
     def points(self) -> NDArray[np.float64]:
-        """The domain: one row of features a point."""
+        """The domain: one row of features per point."""
         if self.domain is not None:
             return self.domain
         return _frozen(np.arange(self.table.shape[1], dtype=np.float64)[:, np.newaxis])
 
     @property
     def size(self) -> int:
-        """The number of hypotheses (rows, equal ones counted each)."""
+        """The number of hypotheses; equal rows are counted separately."""
         return len(self.table)
 
     @property
@@ -248,6 +248,6 @@ def _checked_domain(domain: ArrayLike, points: int) -> NDArray[np.float64]:
 def _look_up(
     values: NDArray[Any], wanted: NDArray[Any]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Find each wanted number in the sorted values: whether it is there, and where."""
+    """Return whether each wanted number is among the sorted values, and where."""
     place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
     return values[place] == wanted, place.astype(np.int64)

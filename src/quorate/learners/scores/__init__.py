@@ -1,18 +1,18 @@
-"""Scores: how users' mistakes become one bounded, integer loss for every hypothesis.
+"""Scores: they turn users' mistakes into one integer loss for every hypothesis.
 
-One score a file; each proves its sensitivity for both neighbouring relations.
+There is one score per file; each proves its sensitivity for both neighbouring relations.
 
 * :class:`Mistakes`: item level, a bounded number of records per user (K1).
 * :class:`AnyMistake`: realizable data (F4).
 * :class:`MoreThan`: more than t mistakes, t from exact binomial tails (L2).
 * :class:`Crossing`: a private choice of that t.
 * :class:`KolmogorovSmirnov`: all t at once.
-* :class:`CappedRegret`: errors beyond a user's own fewest; the default for any users.
-* :class:`OwnBest`: users approve of their own best, along a line; for users who are alike.
-* :class:`Duels`, :class:`ClippedPairwise`: users judge pairs (F5, F6); for users who are alike.
+* :class:`CappedRegret`: errors beyond a user's own fewest; the default if users may differ.
+* :class:`OwnBest`: users vote for their own best cut-offs on a line; for users who are alike.
+* :class:`Duels`, :class:`ClippedPairwise`: users compare pairs (F5, F6); for users who are alike.
 * :class:`Surrogate`: representations (L1, L4).
 * :class:`ClippedDifference`: differences to a private reference, for bounded losses.
-* :class:`TrustedScore`: one of the caller's that cannot be asked about one user at a time.
+* :class:`TrustedScore`: a score of the caller that cannot be called for one user at a time.
 """
 
 from __future__ import annotations

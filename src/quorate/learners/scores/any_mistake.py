@@ -21,8 +21,8 @@ __all__ = ["AnyMistake"]
 class AnyMistake(AdditiveScore):
     """Loss: the number of users with at least one mistake.
 
-    It is best if some hypothesis is nearly always right. It fails if users have more than about one
-    mistake each with the best hypothesis.
+    It is the best score if some hypothesis is nearly always right. It fails if users have more than
+    about one mistake each with the best hypothesis.
 
     Privacy
     -------
@@ -43,6 +43,6 @@ class AnyMistake(AdditiveScore):
         return 1
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.bool_]:
-        """Return whether a user errs."""
+        """Return whether a user has any mistake."""
         del held
         return mistakes > 0

@@ -1,10 +1,10 @@
-"""What every score is: one bounded contribution a user, added up, turned into integer losses.
+"""The interface of scores: one bounded contribution per user, added up to integer losses.
 
-A *loss* is what the selection minimises; there is one for every hypothesis. Each score says how far
-one user can move any loss (its sensitivity, an integer) under both neighbouring relations; the core
-clips contributions accordingly, and the seal of the losses states the sensitivity. Records may be
-unequal, missing or adversarial: a user's contribution depends on that user's own mistakes and on
-how many records that user holds, and stays inside its bound whatever they are.
+A *loss* is what the selection minimises; every hypothesis has one. Each score states how far one
+user can move any loss (its sensitivity, an integer) under both neighbouring relations. The core
+clips contributions accordingly, and the sealed losses carry this sensitivity. Users may have
+different numbers of records, missing values or adversarial values. A user's contribution depends
+only on that user's own mistakes and number of records, and is always within its bound.
 
 The same score runs on two kinds of input: :meth:`Score.losses_over` a finite class (users in rows,
 read in blocks) and :meth:`Score.losses_along` an ordered class of any size (read as steps).
@@ -61,7 +61,7 @@ class MistakeTable:
 
     @cached_property
     def held(self) -> Integers:
-        """How many records of each user count."""
+        """Number of records of each user that count."""
         return labelled_records(self.users, n_features=self.concepts.n_features).counts()
 
     def batches(self) -> Iterator[tuple[NDArray[np.int32], Integers]]:
@@ -91,13 +91,13 @@ class MistakeLine:
 
     @cached_property
     def held(self) -> Integers:
-        """How many records of each user count."""
+        """Number of records of each user that count."""
         return labelled_records(self.users, n_features=self.concepts.n_features).counts()
 
 
 @dataclass(frozen=True)
 class Along:
-    """An ordered class as an argument of a question: ``people.walk(Along(concepts))``."""
+    """An ordered class as an argument of ``people.walk(Along(concepts))``."""
 
     concepts: OrderedConceptClass
 
@@ -107,13 +107,13 @@ class Along:
         return self.concepts.size
 
     def __call__(self, users: UserData) -> MistakeLine:
-        """Return what is known about some users along the line."""
+        """Return the changes in some users' mistakes along the line."""
         return MistakeLine(concepts=self.concepts, users=users)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The users' contributions to the hypotheses of a finite class, by one or several scores."""
+    """The users' contributions for a finite class, for one or several scores."""
 
     concepts: ConceptClass
     scores: tuple[Score, ...]
@@ -147,7 +147,7 @@ class Score(ABC):
 
     @property
     def record_cap(self) -> int | None:
-        """How many records a user may bring; ``None`` keeps all of them."""
+        """Number of records that a user may contribute; ``None`` keeps all of them."""
         return None
 
     @property
@@ -200,8 +200,8 @@ class AdditiveScore(Score):
     Privacy
     -------
     proof : Each loss is a sum of one term per user in {0, ..., ``bound``}, clipped by the core.
-        Replacing a user exchanges one term, adding a user adds one: both move the loss by at most
-        ``bound``, and an addition never lowers it.
+        Replacing a user exchanges one term, and adding a user adds one. Both move the loss by at
+        most ``bound``, and an addition never lowers it.
     """
 
     # Whether mistakes are counted beyond the fewest that any hypothesis makes with this user.

@@ -1,9 +1,9 @@
-"""Scores that the caller wrote: evaluated user by user and clipped, or trusted and labelled so.
+"""Scores written by the caller: evaluated user by user and clipped, or trusted and marked as such.
 
-A score of this package treats users separately and proves its sensitivity. A score that was written
-elsewhere may not: its ``contribution`` may depend on who else is in the block, raise an error at a
-record, or exceed the bound that it states. So learners evaluate it for one user at a time, discard
-its errors, and clip its values to its bound. A score that cannot be evaluated like this has to be
+A score of this package treats users separately and proves its sensitivity. A score written
+elsewhere may not: its ``contribution`` may depend on other users in the block, raise an error at a
+record, or exceed its stated bound. So learners evaluate it for one user at a time, discard its
+errors, and clip its values to its bound. A score that cannot be evaluated like this has to be
 wrapped in :class:`TrustedScore`, and the guarantee is then idealized.
 """
 
@@ -51,7 +51,7 @@ def by_user(score: Score) -> Score:
 
 @dataclass(frozen=True)
 class _OneByOne(AdditiveScore):
-    """A score of the caller, asked about one user at a time; what it raises is a 0."""
+    """A score of the caller, called for one user at a time; an error counts as 0."""
 
     score: AdditiveScore
     # Read once: a property of the caller could answer otherwise the next time.
@@ -70,7 +70,7 @@ class _OneByOne(AdditiveScore):
 
     @property
     def record_cap(self) -> int | None:
-        """What the caller's score says."""
+        """The cap of the caller's score."""
         return self._cap
 
     @property
@@ -79,7 +79,7 @@ class _OneByOne(AdditiveScore):
         return self._bound
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
-        """Return what one user contributes after another: users in rows."""
+        """Return the contributions of the users, computed one after the other: users in rows."""
         held = np.broadcast_to(held, (len(mistakes), 1))
         found = np.zeros(mistakes.shape, dtype=np.int64)
         for row, (own, count) in enumerate(zip(mistakes, held, strict=True)):
@@ -87,7 +87,7 @@ class _OneByOne(AdditiveScore):
         return found
 
     def spoken(self, line: MistakeLine, heights: Heights) -> tuple[Integers, Integers]:
-        """Ask about the counts of one user after the other."""
+        """Return contributions along a line, computed for one user after the other."""
         held, ends = line.held, np.searchsorted(heights.user, np.arange(heights.n_users + 1))
         initial, after = np.zeros_like(heights.initial), np.zeros_like(heights.after)
         fewest = heights.fewest() if self.beyond_own_best else np.zeros_like(initial)
@@ -99,7 +99,7 @@ class _OneByOne(AdditiveScore):
         return initial, after
 
     def _alone(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Return what the caller's code says about one user, inside the bound."""
+        """Return the caller's result for one user, clipped to the bound."""
 
         def judged() -> Integers:
             said = np.asarray(self.score.contribution(mistakes[None], held[None]), np.float64)
@@ -112,7 +112,7 @@ class _OneByOne(AdditiveScore):
 
 @dataclass(frozen=True)
 class TrustedScore(Score):
-    """A score of the caller's: it gets all users at once, and its sensitivity is trusted.
+    """A score of the caller that gets all users at once; its sensitivity is trusted.
 
     Privacy
     -------
@@ -148,24 +148,24 @@ class TrustedScore(Score):
 
     @property
     def record_cap(self) -> int | None:
-        """What the score says."""
+        """The cap of the wrapped score."""
         return self.score.record_cap
 
     @property
     def one_sided(self) -> bool:
-        """What the score says."""
+        """The value of the wrapped score."""
         return self.score.one_sided
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return what the score says."""
+        """Return the sensitivity that the wrapped score states."""
         return self.score.sensitivity(relation)
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
-        """Refuse what the score refuses."""
+        """Refuse a class that the wrapped score refuses."""
         self.score.check_class(concepts, walked=walked)
 
     def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
-        """Return what the score says."""
+        """Return the contributions given by the wrapped score."""
         return self.score.judged(mistakes, held)
 
     def losses_over(self, people: People, concepts: ConceptClass) -> Sealed:
@@ -187,7 +187,7 @@ class TrustedScore(Score):
 
 @dataclass(frozen=True)
 class _Tallied:
-    """Adds up what some users contribute to a score that is taken on trust."""
+    """Adds up the contributions of some users to a trusted score."""
 
     score: Any
     concepts: ConceptClass

@@ -1,11 +1,13 @@
-"""Add up how much more a hypothesis errs than each user's own best one, up to a cap.
+"""Sum of the users' regrets, each up to a cap.
 
-It minimises the error that users share, so users may differ: where they do, :class:`OwnBest` and
-:class:`Duels` find what most users would choose for themselves, which may err more in total.
-Subtracting each user's fewest mistakes removes the errors that no hypothesis avoids, and the cap
-(half of the records and one more) nearly doubles the weight of the small differences that decide.
-The cap ignores how often a user is wrong beyond it, so very many users do without (``share=1``):
-see :mod:`quorate.learners.automatic`.
+A regret is how many more mistakes a hypothesis makes than the user's own best one.
+
+It minimises the total error of all users, so they may differ. If they do, :class:`OwnBest` and
+:class:`Duels` find what most users would choose for themselves, which may have a larger total
+error. Subtracting each user's fewest mistakes removes the errors that no hypothesis avoids. The cap
+(half of the records plus one) nearly doubles the weight of the small differences that matter.
+Beyond the cap further mistakes of a user are ignored, so with very many users no cap is used
+(``share=1``): see :mod:`quorate.learners.automatic`.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ _FINEST = 100
 class CappedRegret(AdditiveScore):
     """Loss: the sum over users of 1024 min(1, (mistakes - own fewest) / cap), rounded down.
 
-    The cap of somebody who holds m records is min(m, ``share`` m + 1): so few records are hardly
-    capped.
+    The cap of a user with m records is min(m, ``share`` m + 1), so few records are hardly capped.
 
     Privacy
     -------
     sensitivity : 1024, under both relations; one more user only adds
-    proof : A user's term is an integer in {0, ..., 1024}, made by integer division of that user's
-        own mistakes, fewest mistakes and number of records; the class and ``share`` are public.
-        Replacing a user exchanges one such term, adding a user adds one that is not negative.
+    proof : A user's term is an integer in {0, ..., 1024}, computed by integer division from that
+        user's own mistakes, fewest mistakes and number of records; the class and ``share`` are
+        public. Replacing a user exchanges one such term, adding a user adds one that is not
+        negative.
 
     Complexity
     ----------
@@ -74,7 +76,7 @@ class CappedRegret(AdditiveScore):
 
     @property
     def bound(self) -> int:
-        """The full regret."""
+        """The largest capped regret."""
         return FULL_REGRET
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
@@ -85,7 +87,7 @@ class CappedRegret(AdditiveScore):
 def capped(
     regret: NDArray[np.integer], held: Integers, *, share: Fraction = Fraction(1, 2)
 ) -> Integers:
-    """Return 1024 min(1, regret / min(held, share held + 1)), rounded down; 0 for nothing held.
+    """Return 1024 min(1, regret / min(held, share held + 1)), rounded down; 0 without records.
 
     >>> capped(np.array([0, 1, 1, 5, -1]), np.array([0, 1, 3, 7, 2]))
     array([   0, 1024,  409, 1024,    0])

@@ -1,11 +1,11 @@
-"""Choose the t of "more than t mistakes" privately, where half of the users are above it.
+"""A private choice of t for "more than t mistakes", such that half of the users exceed it.
 
 For each rate r let f(r) be the smallest number of users with more than ``r x records`` mistakes,
-over all hypotheses. The best rate is near the median of the best hypothesis' user errors, where f
-falls through half of the users: there the two sides of the cut are about equally full, and the
-separation of L2 is largest. The loss of the rate number k is
-``max(2 f(r_k) - n, n - 2 f(r_{k-1}))`` with f = n before the first rate; ``|2 f(r_k) - n|`` would
-tie all rates on realizable data. It replaces the binary search of Lemma 4.5 (L3) by one choice.
+over all hypotheses. The best rate is near the median of the users' errors under the best
+hypothesis, where f falls below half of the users. There the two groups are about equally large, and
+the separation of L2 is largest. The loss of the rate number k is ``max(2 f(r_k) - n, n - 2
+f(r_{k-1}))`` with f = n before the first rate. With ``|2 f(r_k) - n|`` all rates would be equal on
+realizable data. It replaces the binary search of Lemma 4.5 (L3) by one choice.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Crossing(Score):
     proof : Replacing a user moves each count "users above the rate" by at most 1 for every
         hypothesis, hence its minimum f by at most 1, and n not at all: 2 f - n moves by at most 2.
         Adding a user moves f by 0 or 1 and n by 1: 2 f - n moves by -1 or +1. A maximum of two
-        terms moves no further than its terms.
+        terms moves at most as far as its terms.
 
     Parameters
     ----------
@@ -89,6 +89,6 @@ class Crossing(Score):
         return self._losses(reduce(Sealed.beside, each), walk.people)
 
     def _losses(self, balance: Sealed, people: People) -> Sealed:
-        """Turn 2 f - n, where users above a rate count 1 and others -1, into the losses."""
+        """Convert 2 f - n, where users above a rate count 1 and others -1, into the losses."""
         before = people.everybody().beside(balance[:-1])
         return balance.maximum(-before)

@@ -1,9 +1,9 @@
 """Compare hypotheses at all levels of error at once: a Kolmogorov-Smirnov distance.
 
-In population the best hypothesis minimises "users with more than t mistakes" for *every* t. So the
-loss of a hypothesis is its worst shortfall over t, and no t has to be chosen: one selection in
-place of Lemma 4.5 and Theorem 4.6 (L3, L4). The maximum over t costs nothing, because all counts
-move together (Dvoretzky-Kiefer-Wolfowitz).
+In expectation the best hypothesis minimises the number of users with more than t mistakes for
+*every* t. So the loss of a hypothesis is its largest excess over all t, and no t has to be chosen:
+one selection replaces Lemma 4.5 and Theorem 4.6 (L3, L4). The maximum over t costs no accuracy,
+because all counts move together (Dvoretzky-Kiefer-Wolfowitz).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KolmogorovSmirnov(Score):
     sensitivity : 2 under replacement, 1 under addition or removal
     proof : Let C_r(h) be the users above rate r. Replacing a user moves C_r(h) by at most 1 and so
         its minimum over h by at most 1: their difference by at most 2. Adding a user moves both by
-        0 or 1: the difference by at most 1. A maximum over r moves no further than its terms.
+        0 or 1: the difference by at most 1. A maximum over r moves at most as far as its terms.
 
     Parameters
     ----------

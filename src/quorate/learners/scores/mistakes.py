@@ -2,8 +2,8 @@
 
 Theorem 3.4 of Kasiviswanathan et al., *What can we learn privately?*, learns any finite class by
 the exponential mechanism on the number of mistakes when every person holds one record. With
-``records=1`` each user keeps one record and this is that learner; with ``records=k`` it is group
-privacy, the baseline whose noise grows as fast as the data.
+``records=1`` each user keeps one record, and this is that learner. With ``records=k`` it is group
+privacy, the baseline whose noise is proportional to the number of records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Mistakes(AdditiveScore):
     Privacy
     -------
     sensitivity : ``records``, under both relations; one more user only adds
-    proof : A user's mistakes are cut at ``records``, so the sum is one of terms in {0, ...,
+    proof : A user's mistakes are clipped at ``records``, so the sum has terms in {0, ...,
         ``records``}; see :class:`AdditiveScore`. The cap holds even if a user has more records.
 
     Parameters
@@ -57,6 +57,6 @@ class Mistakes(AdditiveScore):
         return self.records
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
-        """Return the mistakes, cut at ``records``."""
+        """Return the mistakes, clipped at ``records``."""
         del held
         return np.asarray(np.minimum(mistakes, self.records))

@@ -1,11 +1,12 @@
-"""Count the users with more than t mistakes, t from exact binomial tails (L2).
+"""Count the users with more than t mistakes, with t from exact binomial tails (L2).
 
 Lemma 4.1 of Li, Wang, Ye, *Improved bounds for pure private agnostic learning*: some t separates
 Bin(m, p) from Bin(m, q), that is P[Bin(m, q) > t] - P[Bin(m, p) > t] >= K/700. The best t is known
-exactly: the difference grows with every j > t whose mass is larger under q than under p, and the
-likelihood ratio rises with j, so the best t is the last j at which p is at least as likely. That is
-``floor(rate * m)`` with a rate that does not depend on m, so users with unequal records each get
-their own best t. Over a grid of (m, p, q) the separation is never below K/3.04; the tests check it.
+exactly. The difference grows with every j > t whose mass is larger under q than under p, and the
+likelihood ratio rises with j, so the best t is the last j at which p is at least as likely as q.
+It is ``floor(rate * m)`` with a rate that does not depend on m, so users with different numbers of
+records each have their own best t. Over a grid of (m, p, q) the separation is never below K/3.04;
+the tests check this.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ class MoreThan(AdditiveScore):
     -------
     sensitivity : 1, under both relations; one more user only adds
     proof : A user contributes 0 or 1, decided by that user's own records alone; see
-        :class:`AdditiveScore`. ``rate`` is public or was released before; taking it from the data
-        would void this.
+        :class:`AdditiveScore`. ``rate`` is public or was released before; a rate computed from the
+        data would void the guarantee.
 
     Parameters
     ----------
     rate : float
-        Share of mistakes above which a user counts; 0 is :class:`AnyMistake`.
+        Share of mistakes above which a user counts; with 0 the score is :class:`AnyMistake`.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Count the users whose own records favour another hypothesis.
+"""Count the users for whom another hypothesis has fewer mistakes.
 
-A private majority vote in which users approve of *all* hypotheses that are best for them. Along a
-line neighbouring cut-offs share their approvals, and with enough users this is the best score
-there, for any number of records and without knowing any noise level; with one record per user it is
-:class:`AnyMistake`. In classes without an order near-equals split the approvals: use
-:class:`Duels`.
+It is a private majority vote in which users vote for *all* hypotheses that are best for them. On a
+line neighbouring cut-offs share votes. With enough users this is the best score there, for any
+number of records and without knowing the noise level; with one record per user it is
+:class:`AnyMistake`. In classes without an order, hypotheses of nearly equal quality split the
+votes: use :class:`Duels`.
 """
 
 from __future__ import annotations

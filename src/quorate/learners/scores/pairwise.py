@@ -1,16 +1,18 @@
-"""Let each user judge every pair of hypotheses by their own records (F5, F6).
+"""Pairwise comparisons of hypotheses on each user's own records (F5, F6).
 
-Theorems 37 and 40 of Ghazi et al., *User-level differential privacy with few examples per user*:
+Theorems 37 and 40 of Ghazi et al., *User-level differential privacy with few examples per user*,
 compare h with h' on each user's records by psi = 1[h errs] - 1[h' errs] (the paper prints the
-opposite sign in Theorem 40), clip the user's sum to [-tau, tau], add up over users, and give h the
-worst of its duels. The paper needs tau of order sqrt(m). A much smaller clip is better: let a user
-only say which of the two errs more on their records. There is no clipping bias, because the more
-probable side of a trinomial count is the side with the larger rate, and no noise level is needed.
+opposite sign in Theorem 40). The user's sum is clipped to [-tau, tau] and added up over users, and
+h gets the worst of its comparisons (*duels*). The paper needs tau of order sqrt(m). A much smaller
+clip is better: each user only says which of the two has more mistakes on the own records. There is
+no clipping bias, because the more probable side of a trinomial count is the side with the larger
+rate, and no noise level has to be known.
 
-:class:`Duels` counts a lost duel ``loss`` and a won one ``-gain``. With (1, 1) it is the sign score
-(tau = 1). The default (2, 1) gives ties one third: in between the sign score and counting defeats
-only (1, 0). It is more accurate because a loss that ignores ties needs half the noise, and a loss
-that counts victories tells near-equals apart; measured in ``benchmarks/learners.py``.
+:class:`Duels` counts ``loss`` for a lost duel and ``-gain`` for a won one. With (1, 1) it is the
+sign score (tau = 1). The default (2, 1) is between the sign score and counting defeats only (1, 0);
+a tie then costs one third. It is more accurate, because a loss that ignores ties needs half the
+noise, and a loss that counts victories distinguishes hypotheses of nearly equal quality; measured
+in ``benchmarks/learners.py``.
 """
 
 from __future__ import annotations
@@ -65,10 +67,10 @@ class _Pairwise(Score):
     @property
     @abstractmethod
     def verdict(self) -> Verdict:
-        """What a user says about two hypotheses."""
+        """Return the result of a duel for one user."""
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return how far one user moves a loss, twice a worst duel."""
+        """Return the sensitivity of a loss, which is twice a worst duel."""
         return self.verdict.sensitivity(relation)
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
@@ -123,10 +125,10 @@ class Duels(_Pairwise):
     -------
     sensitivity : ``2 (loss + gain)`` under replacement, ``loss + gain`` under addition or removal
     proof : A user's term in a duel lies in [-gain, loss]. Replacing the user moves each duel by at
-        most w = loss + gain, hence the worst duel of h by at most w and the loss, which is twice
-        it, by 2 w. With one more user the worst duel moves by something in [-gain, loss] and n by
-        1, so 2 x worst - (loss - gain) x n moves by something in [-w, w]; the second term is the
-        same for all hypotheses and does not change what is chosen.
+        most w = loss + gain, hence the worst duel of h by at most w, and the loss, which is twice
+        the worst duel, by at most 2 w. With one more user the worst duel moves by something in
+        [-gain, loss] and n by 1, so 2 x worst - (loss - gain) x n moves by something in [-w, w].
+        The second term is the same for all hypotheses and does not change the choice.
 
     Complexity
     ----------
@@ -156,7 +158,7 @@ class Duels(_Pairwise):
 class ClippedPairwise(_Pairwise):
     """Loss: the worst duel, where a user's difference of mistakes is clipped to [-tau, tau].
 
-    The mechanism of Theorem 37 as published, up to a factor of two in loss and sensitivity alike.
+    The mechanism of Theorem 37 as published, except that loss and sensitivity are both doubled.
 
     Privacy
     -------

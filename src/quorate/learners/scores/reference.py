@@ -1,10 +1,9 @@
-"""Compare every candidate with one reference that was chosen privately before.
+"""Comparison of every candidate with one reference that was chosen privately before.
 
-For bounded losses (U7) and for mistakes alike: a user's *difference* to a good reference is much
-smaller than the loss itself, of order 1/sqrt(m), so it can be clipped to a small radius. The
-reference is released first; the candidates are then scored on clipped differences, and both
-releases are paid for. Measured against Algorithm 5 of Levy et al. it needs no restarts and no
-range to be found.
+For bounded losses (U7) and for mistakes, a user's *difference* to a good reference is much smaller
+than the loss itself, of order 1/sqrt(m), so it can be clipped to a small radius. The reference is
+released first; then the candidates are scored by clipped differences. Both releases are paid for.
+Unlike Algorithm 5 of Levy et al. it needs no restarts and no search for a range.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["ClippedDifference"]
 class ClippedDifference(Score):
     """Loss: the sum over users of the difference to the reference, clipped to [-radius, radius].
 
-    Works on any table of integers, users in rows: mistakes, or losses on a public grid.
+    It works on any table of integers with users in rows: mistakes, or losses on a public grid.
 
     Privacy
     -------
@@ -59,7 +58,7 @@ class ClippedDifference(Score):
         _validate.positive_integer(radius=self.radius)
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return the width of a contribution, or its radius under addition or removal."""
+        """Return the width of the interval of contributions, or its radius under add or remove."""
         return 2 * self.radius if relation is Relation.REPLACE else self.radius
 
     def judged(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:

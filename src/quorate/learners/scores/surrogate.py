@@ -1,10 +1,11 @@
-"""Score a representation by the concepts it stands for (L1, L4).
+"""The score of a representation, by the concepts that it represents (L1, L4).
 
-Theorems 3.4 and 4.6 of Li, Wang, Ye: when hypotheses H merely represent a class C (improper
-learning), score h by ``min over c in C of err(c) + dis(c, h)``, so that only C and not H has to
+Theorems 3.4 and 4.6 of Li, Wang, Ye: if hypotheses H merely represent a class C (improper
+learning), h is scored by ``min over c in C of err(c) + dis(c, h)``, so that only C and not H has to
 generalise agnostically. At user level err counts the users with more than t mistakes of c, and dis
-the users on more than s of whose records c and h disagree (s = 0 suffices). With H inside C and
-s = 0 this equals the plain count of users, at twice the sensitivity: use it for representations.
+counts the users for whom c and h disagree on more than s records (s = 0 suffices). With H inside C
+and s = 0 this equals the plain count of users, with twice the sensitivity, so use it for
+representations only.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Surrogate(Score):
     sensitivity : 2, under both relations; one more user only adds
     proof : For each pair (c, h) the sum has one term per user in {0, 1, 2}: 1 if c errs on more
         than t of the user's records, plus 1 if c and h differ on more than ``disagreements`` of
-        them. A minimum over c moves no further than its terms.
+        them. A minimum over c moves at most as far as its terms.
 
     Complexity
     ----------
@@ -83,7 +84,7 @@ class Surrogate(Score):
 
     @property
     def caveat(self) -> str | None:
-        """That of the target class."""
+        """The caveat of the target class."""
         return self.target.caveat
 
     @property
@@ -93,7 +94,7 @@ class Surrogate(Score):
 
     @property
     def one_sided(self) -> bool:
-        """One more user only adds."""
+        """One more user can only raise the losses."""
         return True
 
     def sensitivity(self, relation: Relation) -> int:
@@ -102,7 +103,7 @@ class Surrogate(Score):
         return 2
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
-        """Refuse a representation that makes too many pairs with the target class."""
+        """Refuse a representation with too many pairs with the target class."""
         super().check_class(concepts, walked=walked)
         if walked and concepts == self.target and not self.disagreements:
             return
@@ -116,9 +117,9 @@ class Surrogate(Score):
     def losses_along(self, walk: Walk) -> SealedLine:
         """Return the loss of every hypothesis of an ordered class that represents itself.
 
-        With c = h the sum is err(h); and if another c errs on at most t records of a user and
-        agrees with h on all of them, then so does h. Hence the minimum is err(h) itself, and only
-        the sensitivity of 2 distinguishes the two scores.
+        With c = h the sum is err(h). If another c errs on at most t records of a user and agrees
+        with h on all of them, then h also errs on at most t. Hence the minimum is err(h) itself,
+        and only the sensitivity of 2 distinguishes the two scores.
         """
         if getattr(walk.view, "concepts", None) != self.target or self.disagreements:
             raise ParameterError(self._needs_a_finite_class(walk.size))
@@ -131,7 +132,7 @@ class Surrogate(Score):
 
 
 class _Counted(MoreThan):
-    """Whether a user errs too often, as a number: 1 where at most 2 would be."""
+    """Whether a user has too many mistakes, as a number: 1 instead of a 2."""
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
         return super().contribution(mistakes, held).astype(np.int64)
@@ -139,7 +140,7 @@ class _Counted(MoreThan):
 
 @dataclass(frozen=True)
 class _Pairs:
-    """What users say about each concept (rows) for each hypothesis (columns)."""
+    """The users' contributions for each concept (rows) and each hypothesis (columns)."""
 
     score: Surrogate
     concepts: ConceptClass

@@ -1,7 +1,6 @@
-"""How the error of each task falls with users and epsilon, one task a file.
+"""How the error of each task depends on users and epsilon, with one task per file.
 
-Which of them there are is said in the catalogue (:mod:`quorate.app.catalogue`), estimator by
-estimator.
+The catalogue (:mod:`quorate.app.catalogue`) says which estimator each task belongs to.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-r"""Planning a learner by agreement, for the three models of trust: its excess error (G5 to G11).
+r"""Planning a learner by agreement, in the three trust models: its excess error (G5 to G11).
 
-Users who share a seed vote for one hypothesis each; a *share* of them votes for the same one. How
-large it is differs from seed to seed, so a plan takes the seed that is worse than nine of ten
-(:func:`expected_share`), or, where the seed is chosen privately, what the best of sixteen reaches
-(:func:`best_share`). A selection needs a number of votes; users are votes over share. Sharper
-weights err less and agree less: the plan takes the sharpest that the users allow.
+Users who share a seed vote for one hypothesis each; a *share* of them votes for the same one. The
+share differs from seed to seed. So a plan uses a seed that is worse than nine of ten
+(:func:`expected_share`) or, if the seed is chosen privately, the best of sixteen
+(:func:`best_share`). A private selection needs a certain number of votes; the number of users is
+this number divided by the share. Sharper weights have smaller errors and less agreement; the plan
+uses the sharpest weights that the number of users allows.
 
-Shares and the constants of the shuffle and the local model were measured and are compared with
-exact tails by the tests; the central failures are exact sums.
+The shares, and the constants of the shuffle and the local model, were measured. Tests compare them
+with exact tails. The central failure probabilities are exact sums.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def central_failure(
     delta: float,
     relation: Relation,
 ) -> float:
-    """Return the probability that a trusted server misses the choice of this share of the users.
+    """Return the probability that a trusted server misses the most frequent choice.
 
-    Votes are binomial, losing votes are spread over four rivals, and the law of the selection is
+    Votes are binomial, other votes are spread over four rivals, and the law of the selection is
     exact.
 
     >>> known = dict(size=2**14, epsilon=1.0, delta=0.0, relation=Relation.REPLACE)
@@ -200,10 +201,10 @@ class AgreementTask(PlanTask):
         return _SHARPNESS[low]
 
     def _allowed(self, epsilon: float) -> float:
-        """Return how often the choice may be missed, given the share that is planned with.
+        """Return the allowed failure probability, given the planned share.
 
-        With a seed that is worse than nine of ten, half of the runs may fail, because with other
-        seeds hardly any do.
+        The planned seed is worse than nine of ten, so half of its runs may fail, because with other
+        seeds hardly any run fails.
         """
         if self.plurality is None and not self._selection_is_pure(epsilon):
             return min(0.5, _UNDER_A_BAD_SEED * self.beta)
@@ -252,10 +253,10 @@ class AgreementTask(PlanTask):
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return a lower bound for all learners: Theorem 9 of Levy et al., Lemma 4 for cut-offs.
 
-        Lemma 4 is about the representation dimension, at most ln(size); it is reached up to a
-        constant by cut-offs, whose dimension is known, and far below for point functions. So the
-        figure is the general lower bound, and the note states that for a class without a smaller
-        representation.
+        Lemma 4 uses the representation dimension, which is at most ln(size). For cut-offs, whose
+        dimension is known, it is ln(size) up to a constant; for point functions it is far smaller.
+        So the returned number is the general lower bound, and the note has the one for classes
+        without a smaller representation.
         """
         del error
         floor = fixed_users_floor(
@@ -283,7 +284,7 @@ class AgreementTask(PlanTask):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAgreementTask(AgreementTask):
-    """The same without a trusted server: one report of each user.
+    """Agreement without a trusted server: one report from each user.
 
     Examples
     --------
@@ -334,7 +335,7 @@ class LocalAgreementTask(AgreementTask):
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffleAgreementTask(LocalAgreementTask):
-    """The same through a shuffler: one report of each user, shuffled.
+    """Agreement through a shuffler: one report from each user, shuffled.
 
     Examples
     --------
@@ -356,14 +357,14 @@ class ShuffleAgreementTask(LocalAgreementTask):
         return float(min(votes / share, alone))
 
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the report of the shuffle model."""
+        """Return the shuffled messages of the algorithm."""
         report = REPORTS["shuffle"]
         return report.name, report.reason + self._advice(users, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketAgreementTask(LocalAgreementTask):
-    """The same through a shuffler by counts of buckets, ``StableLearner(reports="buckets")``.
+    """Agreement through a shuffler, with counts of buckets: ``StableLearner(reports="buckets")``.
 
     Counts are never above the truth, so only the noise of the winning bucket matters: the number of
     users does not grow with the number of hypotheses (Theorem 35 of Ghazi et al. (2021)), of which
@@ -415,7 +416,7 @@ class BucketAgreementTask(LocalAgreementTask):
 
 @lru_cache(maxsize=4096)
 def _users_ahead(noise: float, share: float, doubt: float) -> float:
-    """Return the fewest users of whom a share is ahead by ``noise``, but for a chance of doubt."""
+    """Return the fewest users for which a share leads by ``noise``, with a small failure chance."""
     from scipy.special import bdtr
 
     def ahead(users: int) -> bool:
@@ -435,11 +436,11 @@ def _users_ahead(noise: float, share: float, doubt: float) -> float:
 
 
 def _bucket_noise(epsilon: float, delta: float, beta: float) -> float:
-    """Return what the noise of one bucket exceeds with probability ``beta``, to some percent.
+    """Return the ``1 - beta`` quantile of the noise of one bucket, to some percent.
 
-    Counts with little noise of its own kind are Poisson, of mean and variance v. In the limit of
-    many a replaced user, who moves two of them by one, is hidden by v = 2 / mu^2; an empty bucket
-    that stays empty asks for v = ln(1/delta), and half of that is added on the way.
+    Counts with small noise are about Poisson, with mean and variance v. With many users, a replaced
+    user, who moves two counts by one, is protected by v = 2 / mu^2. An empty bucket that stays
+    empty needs v = ln(1/delta); half of that is added.
     """
     empty = math.log(1.0 / delta)
     variance = max(empty, 2.0 / gdp_mu(epsilon, delta) ** 2 + empty / 2.0)

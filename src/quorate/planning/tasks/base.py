@@ -40,10 +40,10 @@ class PlanTask(ABC):
     Parameters
     ----------
     records : int, default=1
-        Records a user; where users hold different numbers, the harmonic mean of them.
+        Records per user; if users have different numbers of records, the harmonic mean.
     delta : float, default=0.0
     confidence : float, default=0.9
-        Probability with which the error is to be kept.
+        Probability with which the error bound should hold.
     relation : Relation, default=Relation.REPLACE
     """
 
@@ -63,7 +63,7 @@ class PlanTask(ABC):
 
     @property
     def beta(self) -> float:
-        """Probability of missing the error."""
+        """Probability of exceeding the error bound."""
         return 1.0 - self.confidence
 
     @property
@@ -81,7 +81,7 @@ class PlanTask(ABC):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions behind the figures that the caller did not state."""
+        """Assumptions about numbers that the caller did not state."""
         return ()
 
     @property
@@ -99,7 +99,7 @@ class PlanTask(ABC):
 
     @abstractmethod
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return how many users a published theorem proves to suffice."""
+        """Return the number of users that a published theorem proves to suffice."""
 
     @abstractmethod
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -198,7 +198,7 @@ class PlanTask(ABC):
         return simple
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of group privacy, where records are protected one by one.
+        """Return the error of group privacy around a method that protects single records.
 
         n users of m records become n m users of one record with the privacy of
         :func:`~quorate.planning.limits.group_privacy`.
@@ -212,7 +212,8 @@ class PlanTask(ABC):
     def best_group_error(self, users: int, epsilon: float) -> float:
         """Return the error of group privacy when users keep the best number of their records.
 
-        Numbers are powers of two and all of them; a person who tries it would cap records too.
+        The numbers tried are powers of two, and all records; anybody who used group privacy would
+        also cap records.
         """
         caps = {2**power for power in range(self.records.bit_length())} | {self.records}
         return min(self.with_records(cap).group_error(users, epsilon) for cap in caps)
@@ -271,7 +272,7 @@ class PeopleTask(PlanTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions behind the figures that the caller did not state."""
+        """Assumptions about numbers that the caller did not state."""
         if self.between is not None:
             return ()
         return (
@@ -303,5 +304,5 @@ class LearningTask(PeopleTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions behind the figures that the caller did not state."""
+        """Assumptions about numbers that the caller did not state."""
         return () if self.alike else super().assumptions

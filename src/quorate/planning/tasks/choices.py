@@ -1,16 +1,16 @@
-r"""What choices among hypotheses have in common: how clearly users prefer the better one.
+r"""The common part of choices among hypotheses: how clearly users prefer the better one.
 
 Take two hypotheses, one of which errs more often by an *excess*. The records of a user favour one
-of them, or do not distinguish them. The *share* of users with a preference and the *margin* (those
-who prefer the better one, less those who prefer the other) decide whether n users can tell. Near
-the best hypothesis there are usually good ones, so that the noise of the private choice and the
-fluctuation of the votes hardly depend on their number:
+of them, or favour neither. The *share* of users with a preference and the *margin* (the share who
+prefer the better one minus the share who prefer the other) decide whether n users suffice. Near the
+best hypothesis there are usually other good ones, so the noise of the private choice and the
+fluctuation of the votes hardly depend on the number of hypotheses:
 
 .. math:: n\,\text{margin}(\alpha) \ge A/\varepsilon + Z\sqrt{n\,\text{share}(\alpha)}.
 
-All hypotheses together have to be outweighed by the margin against a bad one, which needs the
-logarithm of their number: :math:`n\,\text{margin}(1/2) \ge C\ln(K/\beta)/\varepsilon`. The
-constants below were measured on dense classes (stumps, intervals, ladders of losses).
+The margin against a bad hypothesis must outweigh all hypotheses together, which needs the logarithm
+of their number: :math:`n\,\text{margin}(1/2) \ge C\ln(K/\beta)/\varepsilon`. The constants below
+were measured on dense classes (stumps, intervals, ladders of losses).
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _PEOPLE = 1.0
 
 
 def label_preference(excess: float, *, records: int, error_level: float) -> tuple[float, float]:
-    """Return margin and share between the best rule and one with ``excess`` more error.
+    """Return margin and share between the best rule and one whose error is larger by ``excess``.
 
-    Where two rules differ the better one errs with probability ``error_level``, so they differ in a
-    share excess / (1 - 2 error_level) of the records. The numbers of a user's records for and
+    Where two rules differ, the better one errs with probability ``error_level``, so they differ on
+    a share excess / (1 - 2 error_level) of the records. The numbers of a user's records for and
     against are nearly independent Poisson variables.
 
     >>> margin, share = label_preference(0.1, records=1, error_level=0.0)
@@ -108,7 +108,7 @@ class VoteModel:
     certainty, per_option : float
         A = certainty ln(1/beta) + per_option ln(K).
     everything : float
-        C, for all hypotheses together.
+        C, for the term of all hypotheses together.
     fluctuation : float
         Z = fluctuation sqrt(ln(1/beta)).
 
@@ -171,11 +171,11 @@ def regret_excess(
     r"""Return a bound on the excess of a choice by (capped) regret, for all users.
 
     ``reach`` is users x epsilon, or twice that under addition and removal; ``share`` is that of
-    :class:`~quorate.learners.scores.CappedRegret`. With a cap of a share c of the records an excess
-    of a lowers the weight of a rule by :math:`e^{-n\varepsilon a/2c}`, so the excess is at most
-    :math:`2c\ln(K/\beta)/(n\varepsilon)` for any K rules. Near the best rule there are other good
-    ones, so measured errors depend less on K; for ordered classes (``options`` is ``None``) hardly
-    at all.
+    :class:`~quorate.learners.scores.CappedRegret`. With a cap at a share c of the records, an
+    excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a/2c}`. So the excess is at
+    most :math:`2c\ln(K/\beta)/(n\varepsilon)` for any K rules. Near the best rule there are other
+    good ones, so measured errors depend less on K; for ordered classes (``options`` is ``None``)
+    hardly at all.
 
     >>> round(regret_excess(reach=1000.0, options=None, beta=0.1, records=10), 4)
     0.0032
@@ -193,10 +193,10 @@ def people_excess(
 ) -> float:
     r"""Return the excess error of a choice without privacy, for people who differ.
 
-    Records of one user replace people only in part, as for a mean: n users with a share ``between``
+    As for a mean, records of one user replace people only in part: n users with a share ``between``
     of the variance between them are worth ``N = n / (between + (1 - between) / records)`` records.
-    Where the best rule errs with probability :math:`\eta`, rules are distinguished up to
-    :math:`\ln(1/\beta)/(N (1 - 2\eta)^2)`, and up to :math:`\sqrt{\ln(1/\beta)/2N}` in any case.
+    If the best rule errs with probability :math:`\eta`, rules can be distinguished up to an excess
+    of :math:`\ln(1/\beta)/(N (1 - 2\eta)^2)`, and up to :math:`\sqrt{\ln(1/\beta)/2N}` in any case.
 
     >>> known = dict(users=2000, records=3, between=0.5, beta=0.1)
     >>> [round(people_excess(error_level=level, **known), 4) for level in (0.1, 0.4, 0.45)]
@@ -208,10 +208,10 @@ def people_excess(
 
 
 def label_divergence(excess: float, *, error_level: float) -> tuple[float, float]:
-    """Return divergence and distance, per record, of two worlds whose best rules differ.
+    """Return divergence and distance, per record, of two populations with different best rules.
 
     The rules differ on a share p = excess / (1 - 2 error_level) of the records, where each has the
-    error ``error_level`` in its own world.
+    error ``error_level`` in its own population.
 
     >>> label_divergence(0.1, error_level=0.0)
     (inf, 0.1)
@@ -243,8 +243,8 @@ def rule_limit(
 ) -> PublishedBound:
     """Return how many users any learner of rules needs, at the given error of the best rule.
 
-    ``log_places`` is the logarithm of the number of worlds that have no right rule in common for
-    any error below a half (cut-offs: their number).
+    ``log_places`` is the logarithm of the number of populations that have no right rule in common
+    for any error below a half (for cut-offs, their number).
     """
     divergence, distance = label_divergence(error, error_level=error_level)
     bounds = {
@@ -290,10 +290,10 @@ def published_agnostic(
 ) -> PublishedBound:
     """Return the number of users that suffices for an agnostic learner, by theorems.
 
-    One record per user: Theorem 3.4 of Kasiviswanathan et al., with ln(3/beta). Also evaluates
-    Theorem 4.6 of Li, Wang, Ye step by step. Lemma 4.1 turns an excess of alpha into a gap of
-    sqrt(m) alpha / 700 in the share of users with more than t mistakes. By Lemma 4.3 all shares are
-    within a quarter of this gap. The exponential mechanism may use another quarter.
+    One record per user: Theorem 3.4 of Kasiviswanathan et al., with ln(3/beta). The function also
+    evaluates Theorem 4.6 of Li, Wang, Ye step by step. Lemma 4.1 turns an excess of alpha into a
+    gap of sqrt(m) alpha / 700 in the share of users with more than t mistakes. By Lemma 4.3 all
+    shares are within a quarter of this gap. The exponential mechanism may use another quarter.
     """
     beta = task.beta
     if task.records == 1:
@@ -375,8 +375,8 @@ def further_rule_limits(
 ) -> tuple[PublishedBound, ...]:
     """Return further lower bounds for all learners of rules.
 
-    Appendix A of Levy et al., for two crowds with opposite labels; and
-    Theorem 40 of Ghazi et al. (2023) whatever the error of the best rule is.
+    They are those of appendix A of Levy et al., for two populations with opposite labels, and of
+    Theorem 40 of Ghazi et al. (2023), whatever the error of the best rule is.
     """
     few = smallest_users(
         lambda n: fixed_users_error(

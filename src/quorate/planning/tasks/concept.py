@@ -55,9 +55,9 @@ class ConceptTask(RuleTask):
     error_level : float, default=0.1
         Error of the best rule.
     alike : bool, default=False
-        Whether users are alike, so that nothing lies ``between`` them. If they may differ, the
-        forecast for few users is at least the error of the smallest crowd on which capped regret is
-        used.
+        Whether users are alike, so that ``between`` is zero. If users may differ, the error for few
+        users is planned to be at least that of the smallest number of users for which capped regret
+        is used.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class ConceptTask(RuleTask):
         )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also the theorems about learners, including their constants."""
+        """Return the theorems about learners, including their constants, and those of all tasks."""
         learners = further_learners(
             self, epsilon=epsilon, error=error, vc=self.vc_dimension, log_size=math.log(self.size)
         )
@@ -184,7 +184,7 @@ class ConceptTask(RuleTask):
         return (*learners, *further)
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also the lower bounds for few users, and the packing for the hardest data."""
+        """Return lower bounds for few users and for the hardest data, and those of all tasks."""
         limits = further_rule_limits(
             self, epsilon=epsilon, error=error, error_level=self.error_level, vc=self.vc or 1
         )

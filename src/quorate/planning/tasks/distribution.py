@@ -47,11 +47,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _DistributionTask(PeopleTask):
-    """What the tasks share: people's own distributions differ by ``between``."""
+    """What the tasks of distributions share: users' own distributions differ by ``between``."""
 
     @property
     def largest_error(self) -> float:
-        """The two distributions have disjoint supports."""
+        """The distance of distributions with disjoint supports."""
         return 1.0
 
     def group_error(self, users: int, epsilon: float) -> float:
@@ -63,7 +63,7 @@ class _DistributionTask(PeopleTask):
         return max(super().item_to_user_error(users, epsilon), self.error(users, EPSILONS[1]))
 
     def _floor(self, packing: Packing | None, epsilon: float, theorem: str) -> PublishedBound:
-        """Return the packing bound, or with delta the floor for any answer at all."""
+        """Return the packing bound, or with delta the lower bound for any answer at all."""
         least = self.two_crowds(epsilon)
         if self.delta > 0 or packing is None:
             return least
@@ -82,7 +82,7 @@ class _DistributionTask(PeopleTask):
         )
 
     def _order(self, size: float, *, epsilon: float, error: float, theorem: str) -> PublishedBound:
-        """Return the order of the published upper bound, its constant and logarithms put to 1."""
+        """Return the order of the published upper bound; its constant and logarithms are 1."""
         users = size / epsilon
         users += size / (error * epsilon * math.sqrt(self.records))
         users += size / (error**2 * self.records)
@@ -132,11 +132,11 @@ class SharesTask(_DistributionTask):
 
     @property
     def _spread(self) -> float:
-        """Root mean square distance of alike users with a Zipf distribution."""
+        """Root mean square distance between similar users with a Zipf distribution."""
         return math.sqrt(0.9 * self.shrunk)
 
     def _expected(self, users: int, epsilon: float) -> tuple[Route, float]:
-        """Return the algorithm that the estimator would choose, and the deviation of a share."""
+        """Return the algorithm that the estimator would choose, and its error per share."""
         mu = gaussian_mu(epsilon, self.delta) if self.delta else 0.0
         errors = ExpectedErrors(users=users, categories=self.size, epsilon=epsilon, mu=mu)
         decided = errors.decide(relation=self.relation, alike=self.alike)
@@ -250,7 +250,7 @@ class CdfTask(_DistributionTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the lower bound for two crowds."""
+        """Return the lower bound from two populations with disjoint supports."""
         del error
         return self._floor(None, epsilon, "")
 
@@ -287,7 +287,7 @@ class NormalTask(_DistributionTask):
 
     @property
     def largest_error(self) -> float:
-        """The whole range."""
+        """The width of the public range."""
         return self._mean().largest_error
 
     def _mean(self) -> MeanTask:
@@ -349,7 +349,7 @@ class NormalTask(_DistributionTask):
         return self._floor(packing, epsilon, theorem)
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also the packing bound of Theorem 46: what the covariance takes, if unknown."""
+        """Return also the packing bound of Theorem 46, for an unknown covariance."""
         others = super().necessary(epsilon=epsilon, error=error)
         packing = covariance_packing(self.dimension, min(1.0, 0.4 * error))
         if packing is None or self.delta > 0:

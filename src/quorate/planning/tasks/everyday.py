@@ -1,4 +1,4 @@
-"""Planning counts of people, sums and means over records: a table of one group."""
+"""Planning counts of people, sums and means over records, as tables of one group."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class CountTask(PlanTask):
-    """How many people there are, as in :class:`~quorate.tabulate.UserCount`.
+    """The number of people, as in :class:`~quorate.tabulate.UserCount`.
 
-    The error is a share of all people; a count of records is planned as a sum.
+    The error is relative to the number of all people; a count of records is planned as a sum.
 
     Examples
     --------
@@ -50,7 +50,10 @@ class CountTask(PlanTask):
         return 0.5
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return a bound on the noise; there is no sampling error, because people are counted."""
+        """Return a bound on the noise.
+
+        There is no sampling error, because all people are counted.
+        """
         mechanism = NoisyCount(epsilon=epsilon, relation=self.relation)
         return min(
             self.largest_error, max(_EXACT_BELOW, float(mechanism.error_bound(self.beta))) / users
@@ -62,7 +65,7 @@ class CountTask(PlanTask):
         return "laplace", "every person counts once."
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: a person counts once, however many records there are."""
+        """Return nothing, because a person counts once, however many records there are."""
         return {}
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -76,21 +79,21 @@ class CountTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the lower bound for two crowds: all people count, or nobody."""
+        """Return the lower bound for two populations: all people count, or nobody."""
         del error
         return self.two_crowds(epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumTask(HeldTask):
-    """The sum of columns, as in :class:`~quorate.tabulate.UserSum`; or a count of records.
+    """The sum of columns, as in :class:`~quorate.tabulate.UserSum`, or a count of records.
 
     The error of each sum is relative to the sum, and includes what the cap removes.
 
     Parameters
     ----------
     dimension : int, default=1
-        Columns, each with an equal part of the budget.
+        Number of columns; each has an equal part of the budget.
     scale : float, default=4.0
         The 99th percentile of totals per person, divided by the average; 1 if all are equal.
 
@@ -110,7 +113,7 @@ class SumTask(HeldTask):
         _validate.positive_integer(dimension=self.dimension)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: here group privacy amounts to a cap on each person's records."""
+        """Return nothing, because group privacy amounts to a cap on each person's records here."""
         return {}
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
@@ -122,7 +125,7 @@ class SumTask(HeldTask):
         return self.dimension
 
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which noise the sums have."""
+        """Return the kind of noise of the sums."""
         name = "laplace" if self._seen(users, epsilon).norm == 1 else "gaussian"
         return name, "the cap was found privately."
 
@@ -131,7 +134,7 @@ class SumTask(HeldTask):
 class RecordMeanTask(HeldTask):
     """The mean of columns over all records, as in :class:`~quorate.tabulate.RecordMean`.
 
-    The error is that of one mean, about the people in the data.
+    The error is that of one mean over the records of the people in the data.
 
     Parameters
     ----------
@@ -178,10 +181,10 @@ class RecordMeanTask(HeldTask):
         return min(self.largest_error, noise / max(1.0 - lost, _LEAST))
 
     def _own_sum(self, share: float) -> float:
-        """Return what this share of people's sums about the centre exceed, in deviations.
+        """Return a quantile of people's sums relative to the centre, in standard deviations.
 
-        People hold different numbers of records, and their own means are normal: those of a record
-        that is all theirs, and of as many others as they hold.
+        People have different numbers of records, and each person's mean is normal. One part of a
+        record is common to all records of the person, the other is independent for each record.
         """
         from scipy.optimize import brentq
         from scipy.special import ndtr, ndtri
@@ -198,7 +201,7 @@ class RecordMeanTask(HeldTask):
         return mine * self.records * found
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: here group privacy amounts to a cap on each person's records."""
+        """Return nothing, because group privacy amounts to a cap on each person's records here."""
         return {}
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
@@ -210,6 +213,6 @@ class RecordMeanTask(HeldTask):
         return self.dimension + 1
 
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which noise the means have."""
+        """Return the kind of noise of the means."""
         name = "laplace" if self._seen(users, epsilon).norm == 1 else "gaussian"
         return name, "the cap was found privately."

@@ -1,4 +1,4 @@
-"""Planning parities and the smallest error of a class, by sizes that proofs give."""
+"""Planning parities and the smallest error of a class, by proved numbers of users."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class _ProvedTask(PlanTask):
         return 0.5
 
     def users_for(self, error: float, epsilon: float) -> int:
-        """Return how many users the estimator asks for."""
+        """Return how many users the estimator requires."""
         raise NotImplementedError
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the smallest of the listed errors that this many users are proved to reach."""
+        """Return the smallest listed error for which this many users are proved to suffice."""
         reached = (e for e in reversed(_ERRORS) if self.users_for(e, epsilon) <= users)
         return next(reached, self.largest_error)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: simpler methods are not known to work."""
+        """Return nothing, because no simpler method is known to work."""
         return {}
 
 
 @lru_cache(maxsize=256)
 def _search(error: float, records: int) -> MinErrorSearch:
-    """Return a search that keeps the gap it has worked out, whatever epsilon is asked about."""
+    """Return a search that caches its gap, which does not depend on epsilon."""
     return MinErrorSearch(alpha=error, records=records, reach=0.5)
 
 
@@ -100,7 +100,7 @@ class SmallestErrorTask(_ProvedTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the lower bound for two crowds: the rule is always wrong, or never."""
+        """Return the lower bound for two populations: the rule is always wrong, or never."""
         del error
         return self.two_crowds(epsilon)
 
@@ -109,8 +109,8 @@ class SmallestErrorTask(_ProvedTask):
 class ParityTask(_ProvedTask):
     """A parity of Boolean features, as in :class:`~quorate.learners.ParityLearner`.
 
-    The inputs are arbitrary, and the labels come from a parity. Inputs that are fair coins need far
-    fewer users; ``sufficient`` says how many.
+    The inputs are arbitrary, and the labels come from a parity. If features are independent fair
+    coins, far fewer users suffice; ``sufficient`` says how many.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class ParityTask(_ProvedTask):
         )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return the users that suffice where features are independent fair coins."""
+        """Return the users that suffice if features are independent fair coins."""
         users = self._learner(epsilon, min(error, 0.49), "uniform").users_needed(self.dimension)
         return (
             PublishedBound(
@@ -170,7 +170,10 @@ class ParityTask(_ProvedTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the packing bound over all parities, any two of which differ on half."""
+        """Return the packing bound over all parities.
+
+        Any two of them differ on half of the inputs.
+        """
         if error >= 0.25:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="half of two parities may do"

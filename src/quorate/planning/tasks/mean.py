@@ -135,7 +135,7 @@ class MeanTask(PeopleTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions behind the figures that the caller did not state."""
+        """Assumptions about numbers that the caller did not state."""
         return super().assumptions if self.heterogeneity is None else ()
 
     @property
@@ -162,7 +162,7 @@ class MeanTask(PeopleTask):
         return min(found, self.largest_error)
 
     def known(self, users: int, epsilon: float) -> ExpectedErrors:
-        """Return the numbers from which the estimator chooses its route."""
+        """Return the numbers by which the estimator chooses its route."""
         return ExpectedErrors(
             users=users,
             dimension=self.dimension,
@@ -172,7 +172,7 @@ class MeanTask(PeopleTask):
         )
 
     def _expected(self, users: int, epsilon: float) -> tuple[str, float]:
-        """Return the way that is taken and the length of its noise, in the units of the data."""
+        """Return the chosen route and the length of its noise, in the units of the data."""
         spread = max(self.deviation / self.half_width, _FINEST)
         way, noise = self.known(users, epsilon).expected(spread)
         return way, noise * self.half_width
@@ -183,7 +183,7 @@ class MeanTask(PeopleTask):
         return self._laplace(users, noise / math.sqrt(2.0 * self.dimension))
 
     def clip_error(self, users: int, epsilon: float) -> float:
-        """Return the distance if everybody is clipped to the public range."""
+        """Return the error if everybody is clipped to the public range."""
         known = self.known(users, epsilon)
         normal = known.gaussian_error <= known.range_error
         found = self._of_way(
@@ -192,12 +192,12 @@ class MeanTask(PeopleTask):
         return min(found, self.largest_error)
 
     def _normal(self, users: int, noise: float) -> float:
-        """Return the distance for Gaussian noise of this root mean square length."""
+        """Return the error bound for Gaussian noise of this root mean square length."""
         variance = self.deviation**2 / users + noise**2 / self.dimension
         return math.sqrt(variance * _chi_square(self.dimension, 1.0 - _CAUTION * self.beta))
 
     def _laplace(self, users: int, scale: float) -> float:
-        """Return the distance for Laplace noise of this scale in every coordinate."""
+        """Return the error bound for Laplace noise of this scale in every coordinate."""
         tail = math.log(1.0 / (_CAUTION * self.beta)) ** 2
         noise = scale**2 * (2.0 * self.dimension + max(0.0, tail - 2.0) * math.sqrt(self.dimension))
         sampling = (
@@ -214,7 +214,7 @@ class MeanTask(PeopleTask):
         return self._of_people(users, super().item_to_user_error(users, epsilon))
 
     def _of_people(self, users: int, error: float) -> float:
-        """Return an error for single records, with what those of one user have in common."""
+        """Return an error of single records, plus that of differences between people."""
         single = self.with_records(1).deviation ** 2 / self.records
         common = max(0.0, self.deviation**2 - single) / users
         sampling = common * _chi_square(self.dimension, 1.0 - _CAUTION * self.beta)

@@ -33,7 +33,7 @@ _NEVER = 1e-22
 
 @lru_cache(maxsize=8)
 def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return ranks off the median in (0, 1/2) and how wide the values are, those below with them.
+    """Return rank errors in (0, 1/2) and the widths of the values, also including smaller ranks.
 
     Values are normal with standard deviation 1. Ranks are denser near the median and near the
     ends, where widths change fast.
@@ -51,19 +51,19 @@ class MedianTask(PlanTask):
     """The median over users of one value per user, as in :class:`~quorate.means.PrivateMedian`.
 
     The error is the rank error: how far the share of all users (not only those who take part) below
-    the released value is from one half. The law of the mechanism is evaluated on normally
-    distributed values and convolved with the sampling error of the median. Ranks count people. How
-    much people differ and how many records they hold enters only through ``scale``, so ``between``
-    is not a parameter.
+    the released value is from one half. The law of the mechanism is computed for normally
+    distributed values and convolved with the sampling error of the median. Ranks are relative to
+    users. How much users differ and how many records they have matters only through ``scale``, so
+    ``between`` is not a parameter.
 
     Parameters
     ----------
     dimension : int, default=1
-        Medians that share epsilon.
+        Number of medians that share epsilon.
     bounds : float or pair, default=100.0
         Public range of the values: b for [-b, b], or (lower, upper).
     scale : float, default=1.0
-        A public guess of the standard deviation of the users' values; it enters by its logarithm.
+        A public guess of the standard deviation of the users' values; only its logarithm matters.
 
     Examples
     --------

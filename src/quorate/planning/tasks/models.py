@@ -5,12 +5,13 @@ is half a chi-square variable with p degrees of freedom times
 
 .. math:: \frac{1}{nm} + \frac{c\,p}{m (n\mu)^2} \left(1 + \frac{s^3}{(n\mu)^3}\right),
 
-sampling and the noise of descent on users' clipped gradients, which grows where searches for clips
-take most of the budget, plus :math:`r/(n\mu)^3` for what descent does not reach when users are few.
-Features have comparable scales, and coefficients a length of about one. Where people differ,
-gradients of one person replace those of others only in part, so that 1/m becomes what a mean of m
-of their records has; r grows with correlated features, and skewed targets cost a factor and what
-clips cut away, :math:`a/(n\mu)`.
+where the terms are sampling, and the noise of gradient descent on users' clipped gradients. The
+noise is larger if searches for clipping radii use most of the budget. A term :math:`r/(n\mu)^3` is
+added for descent that does not converge when users are few. Features are assumed to have comparable
+scales, and coefficients a length of about one. If people differ, gradients of one person replace
+those of others only in part, so 1/m is replaced by the variance of a mean of m of their records. r
+is larger for correlated features. Skewed targets multiply the noise and add a clipping bias,
+:math:`a/(n\mu)`.
 """
 
 from __future__ import annotations
@@ -104,21 +105,21 @@ class ModelTask(PeopleTask):
 
     @property
     def parameters(self) -> int:
-        """Number of features, and an intercept."""
+        """Number of features, plus one for the intercept."""
         return self.dimension + 1
 
     @property
     @abstractmethod
     def unit(self) -> float:
-        """Excess risk that belongs to one unit of the formula above."""
+        """The excess risk that corresponds to 1 in the formula above."""
 
     @property
     @abstractmethod
     def descent(self) -> float:
-        """The measured c of the formula above."""
+        """The measured constant c of the formula above."""
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess risk from sampling, noise and unfinished descent."""
+        """Return the excess risk due to sampling, noise and incomplete descent."""
         if users < self._first(epsilon):
             return self.largest_error
         p, m, mu = self.parameters, 1.0 / self.shrunk, self.mu(epsilon)
@@ -132,7 +133,7 @@ class ModelTask(PeopleTask):
         return min(found + unreached / (users * mu) ** 3, self.largest_error)
 
     def mu(self, epsilon: float) -> float:
-        """Return the Gaussian-DP parameter of the budget, for the replacement of a person."""
+        """Return the Gaussian-DP parameter of the budget, for the replacement of a user."""
         worth = _mu(epsilon, self.delta)
         return worth if self.relation is Relation.REPLACE else 2.0 * worth
 
@@ -143,7 +144,7 @@ class ModelTask(PeopleTask):
         )
 
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the algorithm of the estimator, or that it would refuse."""
+        """Return the algorithm of the estimator, or the reason why it would refuse."""
         first = self._first(epsilon)
         if users < first:
             return "refuse", f"below {first:,} users the noise exceeds any gradient."
@@ -258,7 +259,7 @@ class LinearTask(ModelTask):
     ----------
     dimension : int, default=10
     scale : float, default=1.0
-        Standard deviation of the residuals, in lengths of the coefficients.
+        Standard deviation of the residuals, relative to the length of the coefficients.
 
     Examples
     --------
@@ -266,7 +267,7 @@ class LinearTask(ModelTask):
     >>> task.error(2000, 1.0) < 0.001 < task.error(300, 1.0)
     True
 
-    If people differ, which is the default, the same number of records is worth less.
+    If people differ, which is the default, the error is larger for the same number of records.
 
     >>> LinearTask(dimension=5, records=20, delta=1e-6).error(2000, 1.0) > 0.005
     True
@@ -293,16 +294,16 @@ class LinearTask(ModelTask):
 
     @property
     def descent(self) -> float:
-        """Clipping costs a little more if users have few records."""
+        """The constant is a little larger if users have few records, because of clipping."""
         return 10.5 * (1.0 + 1.6 / math.sqrt(self.records))
 
     @property
     def largest_error(self) -> float:
-        """The excess loss if coefficients of length one are ignored."""
+        """The excess loss of a constant model if the coefficients have length one."""
         return 0.5
 
     def divergence(self, error: float) -> float:
-        """Coefficients 2 sqrt(2 error) apart."""
+        """Return the divergence of two models with coefficients 2 sqrt(2 error) apart."""
         return 4.0 * error / self.scale**2
 
 
@@ -322,7 +323,7 @@ class LogisticTask(ModelTask):
     >>> task.error(2000, 1.0) < 0.001 < task.error(300, 1.0)
     True
 
-    People who differ, as is the default, are worth less.
+    If people differ, which is the default, the error is larger for the same number of users.
 
     >>> LogisticTask(dimension=5, records=20, delta=1e-6).error(2000, 1.0) > 0.005
     True
@@ -335,12 +336,15 @@ class LogisticTask(ModelTask):
 
     @property
     def unit(self) -> float:
-        """One, whatever the curvature: a standard error costs half a unit of likelihood."""
+        """One, whatever the curvature; a standard error costs half a unit of log-likelihood."""
         return 1.0
 
     @property
     def descent(self) -> float:
-        """Clipping biases users whose few records in few dimensions all point one way."""
+        """The constant of the noise; larger for few records in few dimensions.
+
+        In this case the records of a user agree, and clipping biases them.
+        """
         return 15.0 + 5500.0 / math.pow(self.records * self.parameters, 1.5)
 
     @property
@@ -349,7 +353,9 @@ class LogisticTask(ModelTask):
         return math.log(2.0)
 
     def divergence(self, error: float) -> float:
-        """Coefficients +-a with a^2 = 10 error: the loss at the midpoint is at least ``error``.
+        """Return the divergence of coefficients +-a with a^2 = 10 error.
+
+        The loss at the midpoint is at least ``error``.
 
         The excess at the midpoint is at least a^2 / 8 - 3 a^4 / 64, the divergence at most a^2 / 2.
         """

@@ -1,11 +1,12 @@
-r"""Planning a neural network: the excess over a linear model, which the default network contains.
+r"""Planning a neural network: its excess over a linear model.
 
-To the excess risk of a linear model come the noisy weights. An average over the later steps has
-about the noise of one step with the whole budget, :math:`2C/(n\mu)` in each of W weights, for
-gradients clipped to C; with C and the curvature about one this is :math:`2W/(n\mu)^2` in the loss.
-What a network finds beyond a linear model is not counted, as nobody knows it beforehand. A network
-for numbers begins at a linear model with half of the budget, and takes nothing of steps that found
-nothing (:mod:`quorate.nets.linear_ends`).
+The default network contains a linear model, so the noise of further weights is added to the excess
+risk of a linear model. An average over the later steps has about the noise of one step with the
+whole budget, :math:`2C/(n\mu)` in each of W weights, for gradients clipped to C; with C and the
+curvature about one this is :math:`2W/(n\mu)^2` in the loss. The gain of a network over a linear
+model is not included, because it is not known beforehand. A network for regression starts at a
+linear model with half of the budget, and drops its steps if they found nothing
+(:mod:`quorate.nets.linear_ends`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["NetNumberTask", "NetTask"]
 
 
 def _added(weights: int, *, signal: float) -> float:
-    """Return what the noise of the weights adds; ``signal`` is n mu."""
+    """Return the excess loss from the noise of the weights; ``signal`` is n mu."""
     return 2.0 * weights / signal**2
 
 
@@ -107,7 +108,10 @@ class NetNumberTask(LinearTask):
         return small_size(features=self.dimension, outputs=1, hidden=self.hidden)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess of a linear model with its part of the budget, as if of fewer users."""
+        """Return the excess of a linear model for its part of the budget.
+
+        It is computed as if there were fewer users.
+        """
         fewer = max(1, int(users * math.sqrt(LinearEnds.first)))
         return super().error(fewer, epsilon)
 

@@ -1,4 +1,4 @@
-"""Planning linear models with another loss than squares or logarithms, or with a penalty."""
+"""Planning linear models with other losses than squares or logarithms, or with a penalty."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _HELD_BACK = 200.0
 class RidgeTask(LinearTask):
     """Least squares with a penalty, as in :class:`~quorate.models.Ridge`.
 
-    Planned as :class:`~quorate.planning.tasks.models.LinearTask`, with what a strong penalty adds:
-    a strong penalty keeps users' gradients long, and clipping them adds bias.
+    It is planned as :class:`~quorate.planning.tasks.models.LinearTask`, with an additional term: a
+    strong penalty keeps users' gradients long, and clipping them adds bias.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class RidgeTask(LinearTask):
     error_meaning: ClassVar[str] = "excess over the smallest penalised half mean squared residual"
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess risk of least squares, and what a penalty adds."""
+        """Return the excess risk of least squares, plus the effect of the penalty."""
         added = _HELD_BACK * math.sqrt(self.parameters) / (users * self.mu(epsilon)) ** 2
         return min(self.largest_error, super().error(users, epsilon) + added)
 
@@ -40,8 +40,8 @@ class RidgeTask(LinearTask):
 class HuberTask(LinearTask):
     """Regression that is robust to outliers in the target, as in ``HuberRegression``.
 
-    Planned as :class:`~quorate.planning.tasks.models.LinearTask`, whose loss is nowhere smaller
-    or steeper.
+    It is planned as :class:`~quorate.planning.tasks.models.LinearTask`, whose loss is nowhere
+    flatter or less steep.
 
     Examples
     --------

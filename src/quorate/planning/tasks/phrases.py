@@ -1,4 +1,4 @@
-"""Planning popular phrases: how many people have to use one for it to be found."""
+"""Planning popular phrases: how many people have to use a phrase for it to be found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PhrasesTask(PlanTask):
     Parameters
     ----------
     size : int, default=100
-        Different phrases that a person uses, of any one length.
+        Number of different phrases that a person uses, of any one length.
     dimension : int, default=1
         Lengths.
 
@@ -54,11 +54,11 @@ class PhrasesTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """Nothing is found."""
+        """The error if nothing is found."""
         return 1.0
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the share of people who are enough; their number is public."""
+        """Return the share of people who must use a phrase; their number is public."""
         failure = Fraction(exact(self.delta)) / 2
         account = Account.open(
             epsilon=epsilon, delta=self.delta, relation=self.relation, reserve=failure
@@ -72,7 +72,7 @@ class PhrasesTask(PlanTask):
         return "rounds", "three rounds, in which people leave what is found or hopeless."
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return nothing: how often somebody uses a phrase makes no difference."""
+        """Return nothing, because it does not matter how often a person uses a phrase."""
         return {}
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -86,6 +86,6 @@ class PhrasesTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the lower bound for two crowds: all use a phrase, or nobody."""
+        """Return the lower bound for two populations: everybody uses a phrase, or nobody."""
         del error
         return self.two_crowds(epsilon)

@@ -28,7 +28,7 @@ _CAUTION = 0.4
 
 @lru_cache(maxsize=64)
 def _cells(level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return signed ranks off ``level`` of normal values, and how wide the values are there."""
+    """Return signed rank errors of normal values at ``level``, and their widths there."""
     from scipy.special import ndtr, ndtri
 
     near = np.geomspace(1e-9, 0.25, 200)
@@ -46,8 +46,8 @@ def _cells(level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def level_error(level: float, *, users: int, rate: float, outside: float, beta: float) -> float:
     """Bound the rank error of a private quantile of normal values, except with ``beta``.
 
-    ``rate`` is the change of the exponent if the rank changes by one user. ``outside`` is the width
-    of the public range outside of all values, in standard deviations.
+    ``rate`` is the change of the exponent of the mechanism if the rank changes by one user.
+    ``outside`` is the width of the public range beyond all values, in standard deviations.
 
     >>> middle, end = (
     ...     level_error(level, users=1000, rate=0.4, outside=100.0, beta=0.1)
@@ -97,11 +97,11 @@ class QuantilesTask(MedianTask):
     dimension : int, default=1
         Features.
     size : int, default=3
-        Quantiles of each; all of them share epsilon.
+        Number of quantiles per feature; all of them share epsilon.
     bounds : float or pair, default=100.0
         Public range of the values: b for [-b, b], or (lower, upper).
     scale : float, default=1.0
-        A public guess of the standard deviation of the users' values; it enters by its logarithm.
+        A public guess of the standard deviation of the users' values; only its logarithm matters.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class QuantilesTask(MedianTask):
 
     @property
     def answers(self) -> int:
-        """How many numbers share epsilon."""
+        """How many answers share epsilon."""
         return self.dimension * self.size
 
     def error(self, users: int, epsilon: float) -> float:
@@ -148,7 +148,7 @@ class QuantilesTask(MedianTask):
         )
 
     def _move(self, level: float) -> float:
-        """Return what a rank costs in the exponent at an epsilon of 1."""
+        """Return the change of the exponent per rank at an epsilon of 1."""
         return 0.5 if self.relation is Relation.REPLACE else 0.5 / max(level, 1.0 - level)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:

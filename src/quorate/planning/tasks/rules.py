@@ -1,7 +1,7 @@
-"""What plans of rules share: the error of the best rule, and the sampling of people.
+"""The common part of plans of rules: the error of the best rule, and sampling of people.
 
-Rules err on records, and people are sampled, whatever epsilon is: how much users differ
-(``between``) adds an excess to every method, group privacy included.
+Rules are evaluated on new people, so the differences between users (``between``) add an excess to
+every method, including group privacy, whatever epsilon is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["RuleTask", "check_error_level"]
 
 
 def check_error_level(error_level: float) -> None:
-    """Refuse an error of the best rule at which there is nothing to learn."""
+    """Refuse an error of the best rule at which nothing can be learned."""
     if not 0 <= error_level < 0.5:
         raise ParameterError(f"Expected 0 <= error_level < 0.5, got error_level={error_level!r}.")
 
@@ -43,7 +43,7 @@ class RuleTask(LearningTask):
         return 0.5 - self.error_level
 
     def _people(self, users: int) -> float:
-        """Return the excess of sampling people, whatever epsilon is."""
+        """Return the excess error due to sampling of people, which does not depend on epsilon."""
         return people_excess(
             users=users,
             records=self.records,

@@ -119,7 +119,7 @@ class SelectTask(LearningTask):
         return min(found, self.largest_error)
 
     def _majority(self, users: int, epsilon: float) -> float:
-        """Return what it costs that people vote, if a rough look at their records lets them."""
+        """Return the excess of a vote by users, after a rough estimate of their records."""
         if self._route(users, epsilon, 2 * self.records).name == "exponential":
             return 0.0
         return _MAJORITY * self.deviation * math.sqrt(self.share_between)
@@ -127,8 +127,8 @@ class SelectTask(LearningTask):
     def _unavoidable(self, users: int) -> float:
         """Return the excess loss that cannot be detected even without privacy.
 
-        The two-valued differences of :meth:`lower`, whose divergence is at least twice the square
-        of error / sqrt(scale^2 + error^2).
+        It uses the two-valued differences of :meth:`lower`, whose divergence is at least twice the
+        square of error / sqrt(scale^2 + error^2).
         """
         doubt = max(0.0, math.log(1.0 / (4.0 * self.beta)))
         records = 2.0 * users * self.records
@@ -163,7 +163,7 @@ class SelectTask(LearningTask):
         return min(found, self.largest_error)
 
     def _people(self, users: int) -> float:
-        """Return the fluctuation of what the records of one person have in common."""
+        """Return the fluctuation of the part that the records of one person have in common."""
         common = max(0.0, self.shrunk - 1.0 / self.records)
         return _SUMS_FLUCTUATION * self.deviation * math.sqrt(self._doubt * common / users)
 

@@ -1,4 +1,4 @@
-"""Planning a table every period: how far people and sums by group are off, by public numbers."""
+"""Planning a table for every period: the errors of counts and sums by group."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["SeriesTask"]
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesTask(PlanTask):
-    """People by group and period, as in :class:`~quorate.series.UserSeries`.
+    """Numbers of people by group and period, as in :class:`~quorate.series.UserSeries`.
 
-    The error is that of the number of people in one group and one period, as a share of an average
-    one: everybody is in ``touched`` periods and in one group. A sum has the same error, relative to
-    the sum of as many people with full contributions. Nobody is assumed to have more records than
-    are counted.
+    The error is that of the number of people in one group and one period, relative to the average
+    number. Everybody is assumed to be in ``touched`` periods and in one group. A sum has the same
+    error, relative to the sum of as many people with full contributions. It is assumed that nobody
+    exceeds the caps on records.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class SeriesTask(PlanTask):
     horizon : int, default=52
         Periods.
     touched : int, default=4
-        In how many of them a person has records.
+        In how many periods a person has records.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class SeriesTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """Nothing in every cell."""
+        """The error of answering 0 in every cell."""
         return 1.0
 
     @cached_property
@@ -78,7 +78,7 @@ class SeriesTask(PlanTask):
         return best_factor("periods", horizon=self.horizon, touched=self.touched)
 
     def _share(self, users: int, noise: float) -> float:
-        """Return what noise of a cell does not exceed, as a share of an average one."""
+        """Return a bound on the noise of a cell, relative to the average group."""
         people = users * self.touched / (self.horizon * self.size)
         tail = tail_factor("gaussian", beta=self.beta)
         parts = math.sqrt(1 + self.dimension)
@@ -87,7 +87,7 @@ class SeriesTask(PlanTask):
         return min(self.largest_error, tail * noise * parts * replaced / people)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error of a cell, by the law of the noise."""
+        """Return the error of a cell, from the law of the noise."""
         if self.delta == 0:
             raise ParameterError("A series has Gaussian noise: state delta > 0, such as 1e-6.")
         noise = gaussian_multiplier(epsilon, self.delta) * math.sqrt(1 + 1 / KEPT)
@@ -99,11 +99,11 @@ class SeriesTask(PlanTask):
         return self._share(users, noise)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return the error of a budget that is split over the periods."""
+        """Return the error if the budget is divided over the periods."""
         return {"a budget split over the periods": self.split_error}
 
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which noise a series has, and what running totals would have."""
+        """Return the kind of noise of the series, and of running totals."""
         del users, epsilon
         running = best_factor("running", horizon=self.horizon, touched=self.touched)
         return self._factor.name, (
@@ -122,7 +122,7 @@ class SeriesTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the lower bound for two crowds: all people in a group, or none."""
+        """Return the lower bound for two populations: all people are in a group, or nobody."""
         if error >= 0.5:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="half of a group always does"

@@ -35,9 +35,9 @@ _OF_SQUARES = math.sqrt(2.0)
 
 
 def _radius(dimension: int) -> float:
-    """Return how far people reach, in deviations, with what is spent on searching for it.
+    """Return the largest distance of users, in deviations, and the cost of the search for it.
 
-    Measured likewise: single squares are more skewed than many of them together.
+    It was measured for both parts: single squares are more skewed than sums of many.
     """
     return 3.0 + 7.0 / dimension
 
@@ -54,7 +54,7 @@ def moment_error(
 ) -> float:
     """Return the error of a mean over people with this deviation in each coordinate.
 
-    The noise follows the public range, or, with enough people, the distance between them.
+    The noise depends on the public range or, with enough users, on the distance between them.
 
     >>> known = {"mu": 0.2, "dimension": 1, "deviation": 1.0, "reach": 100.0, "beta": 0.1}
     >>> errors = [moment_error(users=n, relation=Relation.REPLACE, **known) for n in (50, 5000)]
@@ -74,10 +74,10 @@ def moment_error(
 
 @dataclass(frozen=True, kw_only=True)
 class _SpreadTask(PeopleTask):
-    """Shared by the tasks of this module: no theorem bounds the number of users they need."""
+    """Base of the tasks of this module; no theorem bounds the number of users that they need."""
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return what the forecast itself says; no theorem is known."""
+        """Return the plan's own number of users; no theorem is known."""
         users = smallest_users(lambda n: self.error(n, epsilon), error)
         return PublishedBound(
             users=None if users is None else float(users),
@@ -96,8 +96,8 @@ class _SpreadTask(PeopleTask):
 class ScaleTask(_SpreadTask):
     """A centre and a scale of each feature, as in :class:`~quorate.means.UserScaler`.
 
-    The error is that of the worse of the two, over all features together; with delta = 0 about the
-    quartiles of people's own quartiles, from which the estimator computes a scale.
+    The error is that of the worse of the two, over all features together. With delta = 0 it is that
+    of the quartiles over people of their own quartiles, from which the estimator computes a scale.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class ScaleTask(_SpreadTask):
 
     @property
     def largest_error(self) -> float:
-        """The whole range."""
+        """The width of the public range."""
         return 2.0 * self.half_width * math.sqrt(self.dimension)
 
     def error(self, users: int, epsilon: float) -> float:
@@ -269,7 +269,8 @@ class CovarianceTask(_SpreadTask):
 class VariationTask(_SpreadTask):
     """How different people are, as in :class:`~quorate.means.UserVariation`.
 
-    The error is half of the 95 % confidence interval of the share of variance between people.
+    The error is half the width of the 95 % confidence interval of the share of variance between
+    people.
 
     Parameters
     ----------
@@ -300,7 +301,7 @@ class VariationTask(_SpreadTask):
 
     @property
     def largest_error(self) -> float:
-        """The share may be anything from 0 to 1."""
+        """One, because the share may be anything from 0 to 1."""
         return 0.5
 
     def error(self, users: int, epsilon: float) -> float:

@@ -1,14 +1,13 @@
 r"""Plans of tables by group: the errors of counts and means.
 
-People hold different numbers of records and prefer some groups. A model with two public guesses
-says how long a person's records are, over all groups: numbers of records are log-normal, and
-``scale`` is what one person in a hundred holds, over the average; two records of a person are in
-the same group with probability ``between``, and otherwise in independent groups. Somebody with X
-records in G groups then has the squared length :math:`X + X(X-1)(b + (1-b)/G)`.
+People have different numbers of records and prefer some groups. A model with two public guesses
+describes the length of a person's records over all groups. Numbers of records are log-normal, and
+``scale`` is their 99th percentile divided by the average. Two records of a person are in the same
+group with probability ``between``, and otherwise in independent groups. A person with X records in
+G groups then has the squared length :math:`X + X(X-1)(b + (1-b)/G)`.
 
-The noise follows from public numbers alone, by the functions that a fit calls
-(:mod:`quorate.tabulate.budget`). Caps are known up to an edge of a tally; what people hold beyond
-them is part of the error.
+The noise depends on public numbers alone, by the functions that a fit calls
+(:mod:`quorate.tabulate.budget`). Caps are edges of a tally; the error includes what they clip.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ _CAPS = range(-12, 7)
 
 
 def farthest(seen: Outlook) -> float:
-    """Return how much longer a cap may be than the longest person who is seen.
+    """Return how much longer a cap may be than the longest contribution that is detected.
 
-    It is the next edge above, or one in the doubling beyond it.
+    It is the next edge above, or one in the first factor of two beyond it.
     """
     return math.pow(2.0, 1 + 1 / seen.steps)
 
@@ -58,7 +57,7 @@ def seen_before(
     records: bool,
     held: float,
 ) -> Outlook:
-    """Return what a fit with records and this many columns pays and adds.
+    """Return the expected costs and noise of a fit with records and this many columns.
 
     >>> known = {"groups": 1, "columns": 1, "records": False, "held": 1.0}
     >>> seen_before(20_000, 1.0, 0.0, Relation.REPLACE, **known).norm
@@ -84,7 +83,7 @@ class HeldTask(PlanTask):
     Parameters
     ----------
     scale : float, default=4.0
-        The 99th percentile of what people hold, divided by the average; 1 if all are equal.
+        The 99th percentile of people's contributions, divided by the average; 1 if all are equal.
     """
 
     scale: float = 4.0
@@ -109,16 +108,16 @@ class HeldTask(PlanTask):
 
     @property
     def _parts(self) -> int:
-        """How many numbers a cell has."""
+        """The number of parts of a cell."""
         return 1
 
     def _places(self, seen: Outlook) -> tuple[float, ...]:
-        """Factors by which the released length may differ from the one searched for."""
+        """Factors by which the released cap may differ from the best one."""
         return 1.0, farthest(seen)
 
     @abstractmethod
     def _seen(self, users: int, epsilon: float) -> Outlook:
-        """Return what public numbers say about the noise."""
+        """Return the expected noise, from public numbers."""
 
     @property
     def _deviation(self) -> float:
@@ -128,7 +127,10 @@ class HeldTask(PlanTask):
         return _ONE_IN_A_HUNDRED - math.sqrt(max(0.0, inside))
 
     def _lost(self, above: float) -> float:
-        """Return the share of all records beyond what a person holds ``above`` the middle."""
+        """Return the share of all records beyond a cap.
+
+        ``above`` says how far the cap is above the median.
+        """
         from scipy.special import ndtr
 
         spread = self._deviation
@@ -138,12 +140,12 @@ class HeldTask(PlanTask):
         return max(0.0, float(ndtr(spread - above) - cap * ndtr(-above)))
 
     def _length(self, records: float, norm: int) -> float:
-        """Return how long what somebody holds is, who holds this many records."""
+        """Return the length of the contribution of a person with this many records."""
         del norm
         return records
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error of one cell: noise, and what the cap removes."""
+        """Return the error of one cell: noise and clipping."""
         from scipy.special import ndtri
 
         seen = self._seen(users, epsilon)
@@ -160,7 +162,7 @@ class HeldTask(PlanTask):
         return min(self.largest_error, found)
 
     def _lost_beyond(self, above: float, place: float) -> float:
-        """Return the share lost where the length is ``place`` times that of this many above."""
+        """Return the lost share if the cap is ``place`` times the length with this many above."""
         spread = self._deviation
         if spread == 0.0:
             return max(0.0, 1.0 - place)
@@ -192,7 +194,8 @@ class HeldTask(PlanTask):
     def one_record_error(self, users: int, epsilon: float) -> float:
         """Return the error if every person contributes one random record.
 
-        It estimates shares of records by shares of people, as if all had equally many.
+        It estimates shares of records by shares of people, as if all people had equally many
+        records.
         """
         from scipy.special import ndtri
 
@@ -229,7 +232,7 @@ class HeldTask(PlanTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return the lower bound for two crowds: all records in a group, or none."""
+        """Return the lower bound for two populations: all records are in a group, or none."""
         if error >= 0.5:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="half of a group always does"
@@ -241,9 +244,10 @@ class HeldTask(PlanTask):
 class TableTask(HeldTask, PeopleTask):
     """Counts, sums and means by group, as in :class:`~quorate.tabulate.UserTable`.
 
-    The error is that of one cell of a group of average size, about the people in the data: of a
-    count as a share of it, of a mean in standard deviations of a record. The error of a sum
-    combines both: the root of the sum of their squares, weighted by the mean and the deviation.
+    The error is that of one cell of a group of average size, for the people in the data. For a
+    count it is relative to the count, for a mean it is in standard deviations of a record. The
+    error of a sum combines both by the root of the sum of their squares, weighted by the mean and
+    the deviation.
 
     Parameters
     ----------
@@ -284,7 +288,7 @@ class TableTask(HeldTask, PeopleTask):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions behind the figures that the caller did not state."""
+        """Assumptions about numbers that the caller did not state."""
         if self.between is not None:
             return ()
         return (
@@ -310,16 +314,16 @@ class TableTask(HeldTask, PeopleTask):
         return 1 + self.dimension
 
     def _places(self, seen: Outlook) -> tuple[float, ...]:
-        """Where the length may come out; what cells lose evens out over the groups."""
+        """Factors for the released cap; over several groups the losses of cells average out."""
         return (1.0,)
 
     @property
     def _same(self) -> float:
-        """How likely two records of a person are in the same group."""
+        """The probability that two records of a person are in the same group."""
         return self.share_between + (1.0 - self.share_between) / self.size
 
     def _length(self, records: float, norm: int) -> float:
-        """Return how long the records of somebody who holds this many are, over all groups."""
+        """Return the length of the records of a person with this many of them, over all groups."""
         if norm == 1 or records <= 1.0:
             return records
         return math.sqrt(records + records * (records - 1.0) * self._same)

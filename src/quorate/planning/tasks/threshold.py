@@ -1,14 +1,13 @@
 r"""Planning a cut-off on an ordered domain: its excess error.
 
-With few users the learner takes a private median of users' own best cut-offs. With more it works in
-two stages: a private median, then the exponential mechanism near it. The median must find the right
-part of the domain at all: the share g of users for whom a far-away cut-off is worse than the best
-one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From
-there on its excess falls as
-:math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where users are
-alike. For few users who may differ, the forecast is no better than for the fewest who take two
-stages: the excess of a choice by regret plus that of sampling people. If users are alike, many of
-them approve of their own best cut-offs, and up to 4095 points they judge all pairs.
+With few users the learner releases a private median of users' own best cut-offs. With more it works
+in two stages: a private median, then the exponential mechanism near it. The median must first find
+the right part of the domain. The share g of users for whom a far-away cut-off is worse than the
+best one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`.
+Then its excess falls as :math:`1/(mn)`. If labels are noisy and users alike, there is an additional
+term of :math:`1/(m\sqrt n)`. For few users who may differ, the planned error is not below that of
+the fewest users for two stages: the excess of a choice by regret plus that of sampling people. If
+users are alike, they vote for their own best cut-offs, or on up to 4095 points compare all pairs.
 """
 
 from __future__ import annotations
@@ -61,10 +60,11 @@ _DUELS = VoteModel()
 
 @lru_cache(maxsize=1024)
 def _shares(records: int, error_level: float) -> tuple[float, float]:
-    """Return the shares of users whose own best cut-offs include the best one, or a far-away one.
+    """Return the shares of users whose best cut-offs include the best one, or a far-away one.
 
-    Half of a user's records lie on each side of the best cut-off on average; moving away from it,
-    mistakes go up with probability 1 - eta and down with probability eta at every record.
+    On average half of a user's records lie on each side of the best cut-off. When the cut-off moves
+    away, the number of mistakes rises with probability 1 - eta and falls with probability eta at
+    every record.
     """
     m = min(records, _LONG_WALK)
     up = 1.0 - error_level
@@ -292,7 +292,7 @@ class ThresholdTask(RuleTask):
         return (search, *learners, *further)
 
     def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
-        """Return also the lower bounds for few users, and the packing for the hardest data."""
+        """Return lower bounds for few users and for the hardest data, and those of all tasks."""
         limits = further_rule_limits(
             self, epsilon=epsilon, error=error, error_level=self.error_level, vc=1
         )

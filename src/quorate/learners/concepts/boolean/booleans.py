@@ -139,7 +139,7 @@ def _signs(width: int) -> NDArray[np.float64]:
 class BooleanRules(ConceptClass):
     """Rules over d Boolean features in which each feature has one of several roles.
 
-    Subclasses define the number of possible roles of a feature, ``_ways``, and advice for too many
+    Subclasses define the number of roles of a feature, ``_ways``, and the advice for too many
     features, ``_instead``. Their VC dimension is d.
     """
 
@@ -160,7 +160,7 @@ class BooleanRules(ConceptClass):
 
     @property
     def size(self) -> int:
-        """The number of hypotheses: ways**d."""
+        """The number of hypotheses: roles**d."""
         return int(self._ways**self.features)
 
     @property

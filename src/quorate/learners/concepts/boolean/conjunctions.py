@@ -1,9 +1,9 @@
 """Conjunctions and disjunctions of literals over d Boolean features: 3**d rules each.
 
 Every feature is absent, required true or required false. The records on which a conjunction is 1
-form a subcube, so the mistakes of all 3**d rules are sums over subcubes of the user's counts of
-patterns (:func:`quorate.learners.concepts.boolean.booleans.subcube_sums`), O(3**d) a user after one
-histogram.
+form a subcube. So the mistakes of all 3**d rules are sums over subcubes of the user's counts of
+patterns (:func:`quorate.learners.concepts.boolean.booleans.subcube_sums`), in O(3**d) per user
+after one histogram.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Conjunctions", "Disjunctions", "Literals"]
 
 @dataclass(frozen=True)
 class Literals(Concept):
-    """All (or, if ``any_of``, at least one) of some literals, each (feature, wanted value).
+    """All (or, if ``any_of``, at least one) of some literals, which are pairs (feature, value).
 
     >>> rule = Literals(literals=((0, True), (2, False)), any_of=False, names=("a", "b", "c"))
     >>> print(rule)
@@ -73,7 +73,10 @@ class _LiteralClass(BooleanRules):
     def _any_of(self) -> bool: ...
 
     def concept(self, index: int) -> Literals | Constant:
-        """Return hypothesis ``index``; digit j in base 3: 0 absent, 1 wanted true, 2 false."""
+        """Return hypothesis ``index``.
+
+        Digit j in base 3 is 0 if feature j is absent, 1 if it must be true, 2 if it must be false.
+        """
         rest = self._check_index(index)
         literals = []
         for feature in range(self.features):
@@ -90,14 +93,14 @@ class _LiteralClass(BooleanRules):
 class Conjunctions(_LiteralClass):
     """All conjunctions of literals over d Boolean features; the empty one is "always 1".
 
-    VC dimension d (Natschläger and Schmitt, 1996). Littlestone dimension d + 1 for d >= 2: the
-    elimination algorithm makes at most d + 1 mistakes; and by induction from d = 2, after a
-    root x with x_d = 0, label 0 leaves all conjunctions of d - 1 features with the literal x_d,
-    label 1 leaves the 2**d conjunctions that hold at x, which shatter d points.
+    VC dimension d (Natschläger and Schmitt, 1996). Littlestone dimension d + 1 for d >= 2. The
+    elimination algorithm makes at most d + 1 mistakes. The lower bound is by induction from d = 2:
+    after a root x with x_d = 0, label 0 leaves all conjunctions of d - 1 features with the literal
+    x_d, and label 1 leaves the 2**d conjunctions that are true at x, which shatter d points.
 
     Complexity
     ----------
-    O(3**d) time a user and 8 * 3**d bytes; at most 13 features.
+    O(3**d) time and 8 * 3**d bytes per user; at most 13 features.
 
     Parameters
     ----------
@@ -133,7 +136,7 @@ class Conjunctions(_LiteralClass):
 class Disjunctions(_LiteralClass):
     """All disjunctions of literals over d Boolean features; the empty one is "always 0".
 
-    A disjunction is the negation of the conjunction of the opposite literals; sizes and
+    A disjunction is the negation of the conjunction of the opposite literals, so sizes and
     dimensions are those of :class:`Conjunctions`.
 
     Parameters

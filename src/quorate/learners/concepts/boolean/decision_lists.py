@@ -1,8 +1,8 @@
 """1-decision lists over a few Boolean features: "if a then 1, else if not b then 0, else 1".
 
-Many lists mean the same function. The class holds each function once, as the truth table of 2**d
-bits in one 64-bit integer, and writes a list for it only when somebody asks. Mistakes are one
-histogram over patterns and one matrix product.
+Many lists represent the same function. The class has each function once, as the truth table of 2**d
+bits in one 64-bit integer. It converts a function to a list only on request. Mistakes are counted
+by one histogram over patterns and one matrix product.
 """
 
 from __future__ import annotations
@@ -75,13 +75,14 @@ class DecisionLists(ConceptClass):
 
     There are 4, 14, 96, 1050, 15036 and 260134 of them for d = 1 to 6.
 
-    VC dimension d + 1: a list labels 0 and the d unit vectors at will; and every list is a
-    halfspace (weights are decreasing powers of two), whose dimension is d + 1. The Littlestone
-    dimension is computed for up to 4 features and otherwise bounded by log2 of the size.
+    VC dimension d + 1: lists give all labelings of 0 and the d unit vectors; and every list is a
+    halfspace (with decreasing powers of two as weights), and halfspaces have the dimension d + 1.
+    The Littlestone dimension is computed for up to 4 features and otherwise bounded by log2 of the
+    size.
 
     Complexity
     ----------
-    O(N d + n 2**d |H|) time, one matrix product; at most 6 features.
+    O(N d + n 2**d |H|) time by one matrix product; at most 6 features.
 
     Parameters
     ----------
@@ -168,8 +169,7 @@ class DecisionLists(ConceptClass):
 def _list_functions(features: int) -> NDArray[np.uint64]:
     """List the truth tables of all 1-decision lists, in increasing order.
 
-    A list over some features is a constant, or one rule on one of them and a list over the
-    others.
+    A list is a constant, or a rule on one feature followed by a list over the other features.
     """
     cells = 2**features
     everything = np.uint64((1 << cells) - 1)
@@ -195,7 +195,7 @@ def _list_functions(features: int) -> NDArray[np.uint64]:
 def _as_list(
     labels: NDArray[np.int8], features: int
 ) -> tuple[tuple[tuple[int, bool, int], ...], int]:
-    """Write a function that is a 1-decision list as one, lowest feature first."""
+    """Write a function that is a 1-decision list as a list, with the lowest feature first."""
     truth = all_patterns(features)
     open_cells = np.ones(len(labels), dtype=np.bool_)
     left = list(range(features))

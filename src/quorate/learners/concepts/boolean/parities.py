@@ -55,7 +55,7 @@ class Parities(BooleanRules):
 
     Complexity
     ----------
-    O(d 2**d) time a user and 8 * 2**d bytes; at most 20 features.
+    O(d 2**d) time and 8 * 2**d bytes per user; at most 20 features.
 
     Parameters
     ----------

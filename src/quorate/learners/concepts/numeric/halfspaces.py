@@ -18,8 +18,8 @@ __all__ = ["Halfspace"]
 class Halfspace(Concept):
     """Predict 1 if a weighted vote of the features, + if true and - if false, is positive.
 
-    Terms are added in the order of the features, row by row, so that a prediction never depends on
-    the other rows of a table.
+    Terms are added in the order of the features, row by row, so that a prediction does not depend
+    on the other rows of a table.
 
     >>> rule = Halfspace(weights=(1.0, 1.0, 0.5), offset=-0.5, names=("a", "b", "c"))
     >>> print(rule)

@@ -1,6 +1,6 @@
 """Intervals over an ordered public domain of k points: k (k + 1) / 2 of them, and "never".
 
-Mistakes of all intervals of one user are differences of one array of prefix sums.
+The mistakes of all intervals of one user are differences of one array of prefix sums.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Range:
 
     @classmethod
     def of_cells(cls, domain: OrderedDomain, first: int, last: int) -> Range:
-        """Return the values that ``domain`` brings to the cells ``first`` to ``last``."""
+        """Return the values that ``domain`` maps to the cells ``first`` to ``last``."""
         return cls(
             lower=domain.value(first) if first > 0 else None,
             upper=domain.value(last + 1) if last + 1 < domain.points else None,
@@ -59,7 +59,7 @@ class Range:
         return inside
 
     def sentence(self, name: str) -> str:
-        """Say the condition about the feature ``name``."""
+        """Return the condition on the feature ``name`` in words."""
         if self.lower is None:
             return f"{name} < {self.upper}"
         return (

@@ -1,6 +1,6 @@
 """Point functions: rules that ask whether x is one certain value (G2).
 
-Their Littlestone dimension is 1, whatever the domain.
+Their Littlestone dimension is 1 for every domain.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Point(Concept):
 class PointFunctions(ConceptClass):
     """The k rules "x is j", for j in a public domain of k points.
 
-    VC and Littlestone dimension 1 (0 for a single point): after one label 1 nothing is left to
-    learn.
+    VC and Littlestone dimension 1 (0 for a single point): after one record with label 1 the rule is
+    known.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Axis-parallel rectangles over a public grid of two features.
 
-Mistakes of all rectangles of one user are two passes of prefix sums over the grid, one per feature.
+The mistakes of all rectangles of one user need two passes of prefix sums over the grid, one per
+feature.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ class Rectangle(Concept):
 class Rectangles(ConceptClass):
     """All rectangles over a grid of k by l points; hypothesis 0 is "always 0".
 
-    VC dimension 4 on grids of at least 3 by 3 points (the middles of the sides of a square are
-    shattered; of five points one lies in the box of the others). With two points on one side and
-    at least three on the other it is 3, on 2 by 2 points it is 2; a single row is an interval.
-    The Littlestone dimension is computed for up to 36 points of the grid and otherwise bounded by
-    log2 of the size.
+    VC dimension 4 on grids of at least 3 by 3 points: the midpoints of the sides of a square are
+    shattered, and of five points one lies in the bounding box of the others. With two points on one
+    side and at least three on the other it is 3, on 2 by 2 points it is 2; a single row is an
+    interval. The Littlestone dimension is computed for up to 36 points of the grid and otherwise
+    bounded by log2 of the size.
 
     Complexity
     ----------

@@ -1,7 +1,7 @@
 """Decision stumps: one cut point on one of d features, in either direction.
 
-Per feature, one histogram over the public cut points and one cumulative sum give the mistakes of
-all its stumps; the opposite direction is the rest of the user's records.
+For each feature, one histogram over the public cut points and one cumulative sum give the mistakes
+of all its stumps. The opposite direction has the other records of the user as mistakes.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ class Stumps(ConceptClass):
     those with "<".
 
     The VC dimension is the largest v with C(v, floor(v/2)) <= 2 d [1]_, of order log2 d, if every
-    feature has at least v - 1 cut points and one has v; no more cut points are needed. In any
-    case v points are shattered only if this holds, because the subsets that one feature can
-    separate form a chain, together with their complements, with at most two of size floor(v/2); and
-    only if 2**v <= 2 + 2 sum_j min(k_j, v - 1), which counts the subsets; ``vc_dimension`` is the
-    largest v that passes both. The Littlestone dimension is bounded by log2 of the size.
+    feature has at least v - 1 cut points and one has v. More cut points do not change it. In
+    general v points are shattered only if this holds, because the subsets that one feature can
+    separate, together with their complements, form a chain with at most two of size floor(v/2).
+    Counting these subsets gives a second condition, 2**v <= 2 + 2 sum_j min(k_j, v - 1).
+    ``vc_dimension`` is the largest v that satisfies both. The Littlestone dimension is bounded by
+    log2 of the size.
 
     Complexity
     ----------
@@ -143,12 +144,12 @@ class Stumps(ConceptClass):
 
     @cached_property
     def _ends(self) -> NDArray[np.int64]:
-        """Where the stumps of each feature end, among those of one direction."""
+        """The index after the last stump of each feature, among those of one direction."""
         return np.cumsum([len(points) for points in self.cuts], dtype=np.int64)
 
     @property
     def size(self) -> int:
-        """The number of hypotheses: two a cut point."""
+        """The number of hypotheses: two per cut point."""
         return 2 * int(self._ends[-1])
 
     @property

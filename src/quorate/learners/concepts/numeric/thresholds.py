@@ -1,12 +1,11 @@
-"""Cut-offs on one ordered feature, and the public line of points that they lie on.
+"""Cut-offs on one ordered feature, and the public domain of its values.
 
 The class of paper L, section 5 (L5, L6). A cut-off u means "x >= u". The domain has D points,
-integers (up to 2**63 of them) or floats on a public grid, numbered from 0; so there are D + 1
-different cut-offs, among them "always 1" (the lowest) and "always 0" (above the highest). What a
-record holds is clipped into the domain and rounded down to its grid, so that the rule
-"x >= value(j)" and the position of x always agree, in floating point too; intervals, rectangles and
-point functions see a feature through such a domain as well. Small domains give the matrix of
-mistakes; all of them give ``mistake_events``.
+numbered from 0: integers (up to 2**63 of them) or floats on a public grid. So there are D + 1
+different cut-offs, including "always 1" (the lowest) and "always 0" (above the highest). Values are
+clipped to the domain and rounded down to its grid, so that the rule "x >= value(j)" and the
+position of x always agree, in floating point too. Intervals, rectangles and point functions use
+such a domain as well. Small domains have a matrix of mistakes; all domains have ``mistake_events``.
 """
 
 from __future__ import annotations
@@ -185,7 +184,7 @@ class OrderedDomain:
 
 
 class Direction(Enum):
-    """On which side of the cut-off 1 is predicted.
+    """The side of the cut-off on which 1 is predicted.
 
     >>> Thresholds(0, 9, direction=Direction.EITHER).size
     20
@@ -225,16 +224,16 @@ class Thresholds(OrderedConceptClass):
     """All cut-offs between ``lower`` and ``upper``, both public.
 
     Hypothesis number u is "x >= lower + u * step" (``ABOVE``) or "x < lower + u * step"
-    (``BELOW``), u = 0, ..., D. ``EITHER`` lists the first kind and then those of the second kind
-    that are not constant: 2 D ordered hypotheses, because "always 0" is the last of one kind and
-    the first of the other.
+    (``BELOW``), u = 0, ..., D. ``EITHER`` has first all hypotheses of the first kind, then those of
+    the second kind that are not constant. These are 2 D ordered hypotheses, because "always 0" is
+    the last of one kind and the first of the other.
 
     VC dimension 1, or 2 with ``EITHER`` (and D >= 2). Littlestone dimension floor(log2(D + 1)), by
-    binary search; or 1 + floor(log2 D) with ``EITHER``: at most log2 of 2 D hypotheses, and after
-    one label an ordered class of D hypotheses is left.
+    binary search. With ``EITHER`` it is 1 + floor(log2 D): it is at most log2 of 2 D hypotheses,
+    and after one label an ordered class of D hypotheses is left.
 
-    Records are read as float64 by ``UserData``: so integers beyond 2**53 have lost their last
-    digits already.
+    ``UserData`` stores records as float64, so integers beyond 2**53 have already lost their last
+    digits.
 
     Complexity
     ----------
@@ -246,9 +245,10 @@ class Thresholds(OrderedConceptClass):
     lower, upper : int or float
         First and last point of the domain; values outside are clipped. Public.
     step : int or float, default=1
-        Distance between points. With integers everywhere the domain is exact.
+        Distance between points. With integers for ``lower``, ``upper`` and ``step`` the domain is
+        exact.
     direction : Direction, default=Direction.ABOVE
-        On which side 1 is predicted.
+        The side on which 1 is predicted.
     name : str, default="x"
         Name of the feature, for printing.
 
@@ -416,7 +416,7 @@ def _running_count(
 
 
 def _opposite(events: MistakeEvents, counts: NDArray[np.int64]) -> MistakeEvents:
-    """Exchange 0 and 1: every record is right where it was wrong."""
+    """Exchange 0 and 1, so that mistakes become correct predictions."""
     held = counts[events.user]
     return MistakeEvents(
         size=events.size,
@@ -429,7 +429,7 @@ def _opposite(events: MistakeEvents, counts: NDArray[np.int64]) -> MistakeEvents
 
 
 def _joined(above: MistakeEvents, below: MistakeEvents) -> MistakeEvents:
-    """Walk along ``above`` and then along ``below`` without its constant ends."""
+    """Go along ``above``, then along ``below`` without its constant ends."""
     points = above.size - 1
     inside = below.positions < np.uint64(points)
     return MistakeEvents(
