@@ -14,6 +14,7 @@ stated error uses a posterior quantile of the clipping bias. Only released numbe
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -154,9 +155,28 @@ def best_size(
     [3.8, 1.5, 1.0]
     """
     part = 1.0 / math.sqrt(dimension) if one_sided is None else one_sided
-    errors = np.hypot(noise, _laws(dimension).beyond * part) / np.exp(_LOGS)
-    best = int(np.argmin(errors))
-    return math.exp(-_LOGS[best]), float(errors[best])
+    reaches, choices = _best_sizes(dimension, part)
+    size, bias = choices[bisect_left(reaches, noise**2)]
+    return size, math.hypot(noise, bias) * size
+
+
+@lru_cache(maxsize=256)
+def _best_sizes(dimension: int, part: float) -> tuple[list[float], list[tuple[float, float]]]:
+    """Return up to which square of the noise which radius is best: those, and their biases.
+
+    Radii are in typical distances, biases in radii. For each radius the square of the error is a
+    line in the square of the noise, so the best ones are the lower envelope of these lines.
+    """
+    biases, sizes = _laws(dimension).beyond * part, np.exp(-_LOGS)
+    slopes, starts = sizes**2, (biases * sizes) ** 2
+    place, reaches = int(np.lexsort((slopes, starts))[0]), []
+    places = [place]
+    while (flatter := np.flatnonzero(slopes < slopes[place])).size:
+        meets = (starts[flatter] - starts[place]) / (slopes[place] - slopes[flatter])
+        place = int(flatter[np.lexsort((slopes[flatter], meets))[0]])
+        reaches.append(float(meets.min()))
+        places.append(place)
+    return reaches, [(float(sizes[each]), float(biases[each])) for each in places]
 
 
 @dataclass(frozen=True)
