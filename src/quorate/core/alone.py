@@ -1,14 +1,14 @@
-"""Functions of users must give a user the same row, whoever else is in the data.
+"""A check that functions of users give a user the same row, whoever else is in the data.
 
-A statistic that divides by the largest of all values, subtracts the mean of all or ranks users
-makes one user's row depend on all others: then one user moves more than the own row, and no bound
-holds. So each function is tried on made-up users first, before any record is read: its rows for all
-of them together have to equal its rows for each of them alone.
+If a statistic divides by the largest of all values, subtracts the mean of all, or ranks users, then
+one user's row depends on all other users. One user then moves more than the own row, and no
+sensitivity bound holds. So each function is first tried on made-up users, before any record is
+read: its rows for all of them together must equal its rows for each of them separately.
 
-That stops honest mistakes. A function that raises an error on made-up users passes, and one that
-depends on others only for real records is not detected. Neither are last bits, which a product over
-several users' rows rounds in other ways: tests of each statistic look for those, and where code of
-the caller does so, the guarantee says idealized.
+This detects honest mistakes only. A function that raises an error on made-up users passes, and one
+that depends on others only for real records is not detected. Differences in the last bits, from
+rounding in a product over several users' rows, are not detected either. Tests of each statistic
+check for them, and if code of the caller may cause them, the guarantee is marked as idealized.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Work = Callable[[UserData], NDArray[Any]]
 
 
 def refuse_company(function: Any, work: Work, like: UserData, *, added: bool = False) -> None:
-    """Refuse a function whose answers about a user depend on others; try each once.
+    """Refuse a function whose results for a user depend on other users; try each function once.
 
     Parameters
     ----------
     function : callable
-        What the caller gave; two of the same definition are tried once.
+        The function of the caller; functions with the same definition are tried once.
     work : callable
-        Asks the function about some users: one row a user; or, if ``added``, sums over users.
+        Applies the function to some users: one row per user or, if ``added``, sums over users.
     like : UserData
         An empty data set with the same columns.
     added : bool
@@ -79,7 +79,7 @@ def refuse_company(function: Any, work: Work, like: UserData, *, added: bool = F
 def refuse_other_rows(
     function: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...]
 ) -> None:
-    """Refuse a function of rows, each of this shape, in which a row depends on others.
+    """Refuse a function of rows of this shape in which one row's result depends on other rows.
 
     >>> refuse_other_rows(np.abs, ())
     >>> refuse_other_rows(np.cumsum, ())
@@ -116,7 +116,7 @@ def _try_once(tried: Hashable, asked: Callable[[], tuple[NDArray[Any], NDArray[A
 
 
 def records_of(change: Callable[[UserData], UserData], users: UserData) -> NDArray[Any]:
-    """Return what users hold after a change, one row a record, with whose it is."""
+    """Return users' records after a change, one row per record, with the owner of each."""
     changed = change(users)
     place = {key: number for number, key in enumerate(users.keys().tolist())}
     order = np.argsort([place[key] for key in changed.keys().tolist()], kind="stable")
@@ -150,7 +150,7 @@ def _made_up_numbers(shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 def _definition(thing: Any, depth: int) -> Hashable:
-    """Return what tells one definition from another: code, types, and those of what is held."""
+    """Return what identifies a definition: its code, its types, and the types of its attributes."""
     if isinstance(thing, FunctionType):
         held = [cell for cell in map(_content, thing.__closure__ or ()) if callable(cell)]
         return thing.__code__, _definitions(held, depth)

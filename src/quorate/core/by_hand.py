@@ -1,8 +1,8 @@
-"""Numbers that are sealed by hand: for audits, tests, and for trying a mechanism out.
+"""Numbers sealed by hand: for audits, tests, and for trying out a mechanism.
 
-Whoever seals by hand says how far one user moves the numbers, and nobody checks it. An estimator
-has no use for it: people answer with seals that are proved. A test over the imports keeps the rooms
-of estimators away from here.
+The caller states how far one user moves the numbers, and this is not checked. Estimators do not
+need it, because queries about people return sealed numbers with a proved sensitivity. A test of the
+imports ensures that packages of estimators do not use this module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["line_by_hand", "rows_by_hand", "sealed_by_hand", "votes_by_hand"]
 def sealed_by_hand(
     numbers: ArrayLike, moves: Moves, relation: Relation = Relation.REPLACE
 ) -> Sealed:
-    """Seal integers of one's own, with how far one user is said to move them.
+    """Seal given integers, with a stated sensitivity.
 
     >>> sealed_by_hand([3, 90, 5], Moves.of_tally(Relation.REPLACE))
     Sealed(shape=(3,), one user moves a coordinate by at most 1)
@@ -41,7 +41,7 @@ def sealed_by_hand(
 
 
 def rows_by_hand(rows: Any, relation: Relation = Relation.REPLACE) -> SealedRows:
-    """Seal an array of which each user owns one number, or one row of them.
+    """Seal an array in which each user owns one number, or one row.
 
     >>> rows_by_hand([31.0, 45.0, 28.0]).counts([30.0, 40.0])
     Sealed(shape=(2,), one user moves a coordinate by at most 1)
@@ -60,7 +60,7 @@ def line_by_hand(
     relation: Relation = Relation.REPLACE,
     one_sided: bool = False,
 ) -> SealedLine:
-    """Seal losses along a line, in pieces of equal loss; one user is said to move each so far.
+    """Seal losses on a line, in pieces of equal loss, with a stated sensitivity of each.
 
     >>> line_by_hand(np.array([4, 6]), np.array([3, 0]))
     SealedLine(size=10, one user moves a loss by at most 1)
@@ -73,7 +73,7 @@ def line_by_hand(
 def votes_by_hand(
     votes: Iterable[Any] | Mapping[Any, int], relation: Relation = Relation.REPLACE
 ) -> SealedVotes:
-    """Seal the key of each user, or the number of votes for each key, of which users have one.
+    """Seal one key per user, or the number of votes for each key.
 
     >>> votes_by_hand(["tea", "mate", "tea"])
     SealedVotes(one user moves 2 votes)

@@ -1,14 +1,15 @@
 r"""Gradients that are clipped, rounded and added up inside of a compiled program (JAX).
 
-The caller gives the gradient of one user's records, as arrays in 32 bits. Here it is mapped over
-the places of a micro-batch, and what a place holds is clipped, given its lift
-(:mod:`quorate.core.bounds.lifted_ball`), rounded towards zero and added to the integers of all
-micro-batches before. Nothing of the size users x weights is ever held. ``vmap`` keeps places apart,
-and integers know no order, so sums move by what one user adds.
+The caller gives the gradient of one user's records, with arrays in 32 bits. The gradient is mapped
+over the positions of a micro-batch. The result of a position is clipped, gets its lift
+(:mod:`quorate.core.bounds.lifted_ball`), is rounded towards zero, and is added to the integers of
+all earlier micro-batches. Nothing of the size users x weights is ever stored. ``vmap`` keeps
+positions apart, and integer sums do not depend on the order, so a sum moves by what one user adds.
 
-Proof that whatever a place holds, it adds a point of the K of the lifted ball. All operations are
-those of IEEE 754 in 32 bits, with :math:`u = 2^{-24}`, in any order, fused or not, and tiny numbers
-may count as zero. Let x be the gradient in steps; dividing by the step, a power of two, is exact.
+Proof that every position adds a point of the set K of the lifted ball, whatever its contents. All
+operations are those of IEEE 754 in 32 bits, with :math:`u = 2^{-24}`, in any order, fused or not,
+and tiny numbers may count as zero. Let x be the gradient in steps; dividing by the step, a power of
+two, is exact.
 
 * A sum of W squares has a relative error of at most (W + 1) u, so that with
   :math:`s = (1 - (W + 8) u)^{-1/2} (1 + 2^{-20})` the computed U = s |x| is at least |x|. (Squares
@@ -18,8 +19,8 @@ may count as zero. Let x be the gradient in steps; dividing by the step, a power
   made up for by another factor 1 - 2^-20, so it is at most that of |p|, which falls in |p|.
 * R is rounded down to 32 bits. Rounding p and the lift towards zero does not leave K.
 
-A place with a norm that is not finite, or with nobody, adds zeros, which is in K. Sums of so many
-users stay below 2^31 (:meth:`CompiledSums.together`).
+A position with a norm that is not finite, or without a user, adds zeros, which is in K. Sums over
+so many users stay below 2^31 (:meth:`CompiledSums.together`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _UNIT = 2.0**-24
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Run JAX without its search for NaN and infinity, which would raise because of a record."""
+    """Run JAX without its checks for NaN and infinity, which would raise because of a record."""
     import jax
 
     with jax.debug_nans(False), jax.debug_infs(False):  # noqa: FBT003 - they take nothing else
@@ -69,7 +70,7 @@ class CompiledSums:
         ``gradient(weights, rows, targets, present)`` returns the gradient of one user's records,
         as a list of arrays, in JAX.
     sizes : sequence of int
-        How many numbers the arrays have.
+        The number of entries of each array.
     """
 
     gradient: Callable[..., Any]
@@ -86,7 +87,7 @@ class CompiledSums:
         return CompiledSums, (self.gradient, self.sizes)  # another process compiles for itself
 
     def fits(self, grid: Grid, *, width: int) -> bool:
-        """Tell whether the proof covers a bound: a lifted ball around zero on a coarse grid."""
+        """Return whether the proof covers a bound: a lifted ball around zero on a coarse grid."""
         bound = grid.bound
         return (
             width <= _MOST_USERS
@@ -99,7 +100,7 @@ class CompiledSums:
 
     @staticmethod
     def together(*, width: int, length: int, features: int) -> int:
-        """Return how many micro-batches are handed over at once; a function of public sizes.
+        """Return how many micro-batches are processed per call; a function of public sizes.
 
         >>> CompiledSums.together(width=32, length=16, features=14)
         32
@@ -143,7 +144,7 @@ class CompiledSums:
 
 
 def _clipped(steps: list[Any], taken: Any, reach: Any, *, cone: bool) -> list[Any]:
-    """Return the sums over places of clipped, rounded vectors and of their lifts."""
+    """Return the sums over positions of clipped, rounded vectors and of their lifts."""
     import jax.numpy as jnp
 
     weights = sum(part.shape[1] for part in steps)
@@ -172,7 +173,7 @@ class CompiledProgram:
     sums : CompiledSums
     weights : list of arrays
     rows : callable
-        From a batch to one vector for each place.
+        Maps a batch to one vector per position.
     """
 
     sums: CompiledSums
@@ -182,7 +183,7 @@ class CompiledProgram:
     def total(
         self, batch: Any, taken: NDArray[np.bool_], count: int, grid: Grid, *, width: int
     ) -> NDArray[np.int64]:
-        """Return the sum over ``count`` micro-batches of ``width`` places."""
+        """Return the sum over ``count`` micro-batches of ``width`` positions."""
         bound = grid.bound
         reach = np.float32(bound.radius / grid.step)  # type: ignore[attr-defined]
         if float(reach) > bound.radius / grid.step:  # type: ignore[attr-defined]

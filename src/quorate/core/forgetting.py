@@ -1,10 +1,10 @@
-"""Functions of users must keep nothing of the records that they get.
+"""A check that functions of users store nothing about the records that they get.
 
-A statistic that stores rows on itself, or in a list that it closes over, would carry them out of
-the core. So what a function holds is compared before and after it is called: a function that holds
-something else, or more, is refused. Of a function of the caller the globals that it names count as
-held, and so do the functions that it calls by name; of an array the numbers count. Files and
-devices are beyond this: the rule stops honest mistakes.
+A statistic that stores rows in an attribute, or in a list of its closure, would carry them out of
+the core. So the state of a function is compared before and after it is called; a function whose
+state changed is refused. The state of a function of the caller includes the globals that it names,
+and the functions that it calls by name; of an array it includes the numbers. Files and devices are
+not checked: the rule detects honest mistakes only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOKED_AT = 2**20
 
 @contextmanager
 def forgetting(*functions: object) -> Iterator[None]:
-    """Refuse functions that hold something else after the block than before.
+    """Refuse functions whose state changed during the block.
 
     >>> seen = []
     >>> with forgetting(partial(list.append, seen)):
@@ -68,9 +68,10 @@ class _Same:
 
 
 def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
-    """Return the identity of a thing and of what it holds; of what may grow also its content.
+    """Return the identity of an object and of its state; of containers also their contents.
 
-    With ``numbers`` those of arrays count: statistics of our own write into room of their own.
+    With ``numbers`` the entries of arrays are included; statistics of this package may write to
+    arrays of their own.
     """
     look = _itself if numbers else _Same
     if isinstance(thing, _GROWING):
@@ -110,7 +111,7 @@ def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
 
 
 def _itself(thing: Any) -> Any:
-    """Return the identity of a thing, and of an array a number that nearly always follows it."""
+    """Return the identity of an object; of an array also a hash of its entries."""
     if not isinstance(thing, np.ndarray):
         return _Same(thing)
     spread = np.ravel(thing)[:: 1 + thing.size // _LOOKED_AT]
@@ -133,7 +134,7 @@ def _is_of_caller(thing: Any) -> bool:
 
 
 def _globals_of(function: FunctionType, depth: int) -> tuple[Any, ...]:
-    """Return what the globals hold that a function names, and helpers of its module."""
+    """Return the values of the globals that a function names, and helpers of its module."""
     found = [function.__globals__.get(name) for name in _named(function.__code__)]
     return tuple(
         _held(

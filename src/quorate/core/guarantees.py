@@ -1,15 +1,15 @@
-"""What a guarantee says, and from which draws it follows: the types every release carries.
+"""The types of guarantees and of events, from which a guarantee is computed.
 
-A :class:`Guarantee` says how much anybody can learn about one user, which data sets count as
-neighbours, whom the users must trust, and whether the promise holds for the numbers the computer
-really produced. It prints itself as one sentence that a privacy officer can quote.
+A :class:`Guarantee` says how much anybody can learn about one user, which data sets are neighbours,
+whom the users must trust, and whether it holds for the numbers that the computer really produced.
+It prints itself as one sentence that a privacy officer can quote.
 
-The figures follow from *events*, which say in the accountant's words what happened to a user's
-data: each describes a mechanism, and :mod:`quorate.core.account.compose` prices it. Sensitivities
-are already divided out, so an event means the same under every neighbouring relation. Every event
-is frozen, compares by value and writes itself as plain data. Numbers may be given as rationals;
-they are kept as floats, rounded towards the higher cost. What a draw of noise costs, exactly,
-follows from how far one user can move what is released and from the scale of the noise.
+Its epsilon and delta follow from *events*. An event describes a mechanism that was applied to
+users' data, and :mod:`quorate.core.account.compose` prices it. Sensitivities are already divided
+out, so an event means the same under every neighbouring relation. Every event is immutable, is
+compared by value, and can be converted to plain data. Numbers may be given as rationals; they are
+stored as floats, rounded towards the higher cost. The exact cost of a draw depends on the
+sensitivity of what is released and on the scale of the noise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DrawCosts = tuple[Fraction | None, int | None, Fraction]
 
 
 class Relation(Enum):
-    """Which two data sets count as neighbours, and so what is public about the users.
+    """Which data sets are neighbours, and hence which facts about the users are public.
 
     ``REPLACE``: the ids of the users and their number n are public; the records are protected.
     Public choices about users, such as a split, may therefore depend on all ids, n and a public
@@ -77,7 +77,7 @@ class Relation(Enum):
 
 
 class Trust(Enum):
-    """Whom a user has to trust with raw records.
+    """Whom the users have to trust with raw records.
 
     >>> Trust.LOCAL.value
     'nobody: each user adds the noise before anything leaves the device'
@@ -93,7 +93,7 @@ TRUST = {trust.name.lower(): trust for trust in Trust}
 
 
 class Numerics(Enum):
-    """Whether the promise holds for the computer's numbers or only for real numbers."""
+    """Whether the guarantee holds for floating-point numbers or only for real numbers."""
 
     EXACT = "exact"
     IDEALIZED = "idealized"
@@ -114,7 +114,7 @@ class Event:
     """Base of all events: a frozen dataclass whose fields are numbers and other events."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as plain data: its kind, its numbers, and what it is made of.
+        """Return the event as plain data: its kind, its numbers, and the events it contains.
 
         >>> Repeated(Pure(0.5), 2).to_dict()
         {'event': 'repeated', 'count': 2, 'of': {'event': 'pure', 'epsilon': 0.5}}
@@ -177,8 +177,8 @@ class Approximate(Event):
 class Gaussian(Event):
     """Gaussian noise of standard deviation ``noise_multiplier`` x L2 sensitivity.
 
-    A discrete Gaussian is described by the slightly smaller multiplier of the continuous one that
-    it is a post-processing of; see ``docs/proofs/discrete_gaussian.md``.
+    For a discrete Gaussian it is the slightly smaller multiplier of a continuous Gaussian of which
+    the discrete one is a post-processing; see ``docs/proofs/discrete_gaussian.md``.
 
     >>> Gaussian(4.0).mu
     0.25
@@ -199,14 +199,14 @@ class Gaussian(Event):
 
 @dataclass(frozen=True)
 class Subsampled(Event):
-    """Gaussian noise on a Poisson sample: each user takes part with probability ``rate``, secretly.
+    """Gaussian noise on a secret Poisson sample, in which each user is with probability ``rate``.
 
-    ``event`` describes the mechanism on the sample *for a user who comes or stays away*: its
-    sensitivity is how far one user's presence can move the result, whatever relation the chain is
-    priced under. For a sum of vectors of norm at most C that is C, not the diameter 2C. Under
-    replacement the accountant adds the rest itself, since a replaced user moves the noise by twice
-    the sensitivity; see ``docs/proofs/composition.md``. Hence ``Subsampled(Gaussian(2.0),
-    rate=1.0)`` costs ``Gaussian(1.0)`` under replacement.
+    ``event`` describes the mechanism on the sample *for a user who takes part or stays away*: its
+    sensitivity is how far one user's presence can move the result, under either relation. For a sum
+    of vectors of norm at most C that is C, not the diameter 2C. Under replacement the accountant
+    itself accounts for the fact that a replaced user moves the result by twice the sensitivity; see
+    ``docs/proofs/composition.md``. Hence ``Subsampled(Gaussian(2.0), rate=1.0)`` costs
+    ``Gaussian(1.0)`` under replacement.
 
     A chain inside shares one sample: ``Subsampled(Repeated(e, 3), rate)`` samples once,
     ``Repeated(Subsampled(e, rate), 3)`` three times.
@@ -259,7 +259,7 @@ class Composed(Event):
 
 
 def compose_events(events: Iterable[Event]) -> Event:
-    """Return one event for all of ``events``; a single one stays itself.
+    """Return one event for all of ``events``; a single event is returned unchanged.
 
     >>> compose_events([Pure(0.5)])
     Pure(epsilon=0.5)
@@ -270,9 +270,9 @@ def compose_events(events: Iterable[Event]) -> Event:
 
 @lru_cache(maxsize=1024)
 def gaussian_costs(sigma: float, sensitivity_squared: int | Fraction) -> tuple[Event, DrawCosts]:
-    """Return the event of discrete Gaussian noise, and what it costs each filter.
+    """Return the event of discrete Gaussian noise and its cost for each filter.
 
-    The event's multiplier is rounded down; the exact square is what a filter adds up.
+    The event's multiplier is rounded down; filters add up the exact square.
 
     >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
     >>> event.noise_multiplier, pure, Fraction(square, UNITS), failures
@@ -299,7 +299,7 @@ class Guarantee:
     Parameters
     ----------
     epsilon : float
-        Privacy loss of one user's whole record; infinite means "no guarantee".
+        Bound on the privacy loss of one user's whole record; infinite means "no guarantee".
     delta : float, default=0.0
         Probability with which the bound on the loss may fail.
     unit : str, default="user"
@@ -309,11 +309,11 @@ class Guarantee:
     numerics : Numerics, default=Numerics.EXACT
         ``VOID`` marks a release whose noise came from a test double: it promises nothing.
     events : tuple of events, default=()
-        What the figure was computed from.
+        The events from which epsilon and delta were computed.
     data_name : str or None, default=None
         Name of the data set whose ledger was charged; ``None`` if there was no ledger.
     caveat : str or None, default=None
-        Why the promise is only ``IDEALIZED``, in one sentence.
+        Why the guarantee is only ``IDEALIZED``, in one sentence.
 
     Examples
     --------
@@ -352,7 +352,7 @@ class Guarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether anything is promised at all.
+        """Whether anything is guaranteed at all.
 
         >>> Guarantee(epsilon=1.0, numerics=Numerics.VOID).holds
         False
@@ -360,11 +360,11 @@ class Guarantee:
         return self.numerics is not Numerics.VOID and self.epsilon < math.inf and self.delta < 1
 
     def charged_to(self, data_name: str) -> Guarantee:
-        """Return the same promise with the name of the data set whose ledger paid for it."""
+        """Return the same guarantee with the name of the data set whose ledger was charged."""
         return replace(self, data_name=data_name)
 
     def idealized(self, caveat: str) -> Guarantee:
-        """Return the same promise, for real numbers only, and why.
+        """Return the same guarantee, marked as idealized, with the reason.
 
         >>> Guarantee(epsilon=1.0).idealized("A model sees all users at once.").numerics.value
         'idealized'
@@ -424,7 +424,7 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Guarantee:
-        """Read back what :meth:`to_dict` wrote; events stay plain data and are not read.
+        """Return the guarantee that :meth:`to_dict` wrote; events stay plain data.
 
         >>> Guarantee.from_dict(Guarantee(epsilon=2.0).to_dict()).epsilon
         2.0

@@ -1,7 +1,7 @@
-"""How far one user moves a vector of integers: exact lengths, under one relation.
+"""The sensitivity of a vector of integers: its exact *moves* by one user, under one relation.
 
-A sealed number carries its moves from where it was computed to where it is opened, so nobody in
-between states a sensitivity. The lengths are integers or fractions and never too small.
+A sealed number carries its moves from where it was computed to where it is released, so no code in
+between states a sensitivity. The lengths are integers or fractions and are never too small.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Moves:
     l2_squared : int or Fraction
         Sum of the squared changes.
     largest : int or Fraction
-        Change of one coordinate.
+        Largest change of one coordinate.
     spread : int or Fraction
-        Change of the difference of two coordinates: what a choice by scores depends on. At most
-        twice ``largest``, and equal to it if all coordinates move in one direction.
+        Largest change of the difference of two coordinates, on which a choice by scores depends. At
+        most twice ``largest``, and equal to it if all coordinates move in one direction.
     rising : bool, default=False
-        Whether somebody who is added lowers no coordinate, under addition and removal. Then no
-        difference of two of them, or of what is made of them, moves further than one of them.
+        Whether adding a user never lowers a coordinate, under add or remove. Then no difference of
+        two coordinates, or of numbers computed from them, moves further than one coordinate.
 
     Examples
     --------
@@ -69,13 +69,14 @@ class Moves:
     def of_counts(cls, coordinates: int, *, rising: bool = False) -> Moves:
         """Return the moves of counts of users up to increasing thresholds.
 
-        One user owns one value: every count up to it changes, in one direction, by at most 1.
+        One user has one value: all counts from this value on change, in one direction, by at most
+        1.
         """
         return cls(coordinates, coordinates, 1, 1, rising)
 
     @classmethod
     def of_tally(cls, relation: Relation, *, labellings: int = 1) -> Moves:
-        """Return the moves of a tally of one label a user, or of several such tallies.
+        """Return the moves of a tally of one label per user, or of several such tallies.
 
         A user who is replaced leaves one cell and enters another, in each tally.
 
@@ -90,8 +91,8 @@ class Moves:
     def of_scores(cls, bound: Length, *, coordinates: int, one_sided: bool) -> Moves:
         """Return the moves of scores, each of which one user moves by at most ``bound``.
 
-        ``one_sided``: the scores move in one direction, as when each user adds at least nothing
-        and the relation is addition and removal.
+        ``one_sided`` says that all scores move in the same direction, as under add or remove when
+        no user lowers a score.
         """
         spread = bound if one_sided else 2 * bound
         return cls(coordinates * bound, coordinates * bound**2, bound, spread)
@@ -119,7 +120,7 @@ class Moves:
 
     @classmethod
     def of_everybody(cls, relation: Relation) -> Moves:
-        """Return the moves of the number of users, which replacement leaves as it is."""
+        """Return the moves of the number of users, which is constant under replacement."""
         step = 0 if relation is Relation.REPLACE else 1
         return cls(step, step, step, step, relation is Relation.ADD_REMOVE)
 
@@ -163,9 +164,9 @@ class Moves:
         )
 
     def extremes(self, coordinates: int) -> Moves:
-        """Return the moves of the largest, or smallest, of several coordinates, so many times.
+        """Return the moves of so many maxima (or minima) of several coordinates.
 
-        Each moves no further than one of those that it is chosen from, and rises if they do.
+        Each moves no further than the coordinates among which it is chosen, and rises if they do.
 
         >>> scores = Moves.of_judgements(0, 1, coordinates=9, relation=Relation.ADD_REMOVE)
         >>> scores.extremes(3).spread, scores.times(-1).extremes(3).spread
@@ -176,11 +177,11 @@ class Moves:
         return Moves(coordinates * step, coordinates * step**2, step, spread, self.rising)
 
     def above_least(self, coordinates: int, *, rows: int = 1) -> Moves:
-        """Return the moves of all coordinates minus the smallest of them, or of their row.
+        """Return the moves of all coordinates minus the smallest one, or the smallest of their row.
 
-        A coordinate minus the smallest is its largest difference to one of them, and that moves
-        by no more than ``spread``; differences of two coordinates of a row stay what they are, and
-        two of different rows may move apart.
+        A coordinate minus the smallest one is its largest difference to any coordinate, which moves
+        by at most ``spread``. Differences of two coordinates of a row do not change; two
+        coordinates of different rows may move apart.
 
         >>> Moves.of_tally(Relation.REPLACE).above_least(6, rows=2).spread
         4
@@ -190,7 +191,7 @@ class Moves:
         return Moves(coordinates * step, coordinates * step**2, step, spread)
 
     def cut(self) -> Moves:
-        """Return the moves of the vector after each coordinate was cut to limits of its own.
+        """Return the moves of the vector after each coordinate was clipped to its own limits.
 
         >>> Moves.of_judgements(1, 2, coordinates=9, relation=Relation.ADD_REMOVE).cut().spread
         2
@@ -200,7 +201,7 @@ class Moves:
         return Moves(self.l1, self.l2_squared, self.largest, self.largest, self.rising)
 
     def of_some(self, coordinates: int) -> Moves:
-        """Return the moves of this many of the coordinates, whichever they are.
+        """Return the moves of any subset of this many coordinates.
 
         >>> Moves.of_counts(16).of_some(1).l2_squared
         1
@@ -219,9 +220,9 @@ class Moves:
 
 
 class GridMoves(Moves):
-    """The moves of a sum of contributions on a grid: those that its bound proves.
+    """The moves of a sum of contributions on a grid, as proved by its bound.
 
-    They are computed when somebody asks, since every step of a descent makes a sum.
+    They are computed on demand, because every step of a descent makes a sum.
 
     >>> from quorate.core.bounds.grid import Interval
     >>> moves = GridMoves(Grid(Interval(-1.0, 1.0), step=0.25), Relation.REPLACE)
@@ -248,7 +249,7 @@ class GridMoves(Moves):
 
     @property
     def largest(self) -> int:
-        """Largest change of one coordinate: no more than either norm, two users, or the box."""
+        """Largest change of one coordinate: at most either norm, or the widest side of a box."""
         sides = 2 if self.relation is Relation.REPLACE else 1
         whole = min(self.l1, math.isqrt(self.l2_squared), sides * self.grid.max_steps)
         return min(whole, self.cube[1])
@@ -260,21 +261,21 @@ class GridMoves(Moves):
 
     @cached_property
     def cube(self) -> tuple[int, int]:
-        """How many coordinates lie in a box, and by how much one of them, or all others, move."""
+        """The number of coordinates in a box, and the largest change of one and of the others."""
         if isinstance(self.grid.bound, Boxed):
             return self.grid.bound.cube_in_steps(self.grid.step, self.relation)
         return 0, self.l1
 
     @cached_property
     def blocks(self) -> tuple[int, int]:
-        """How many blocks there are, and by how much the L1 norm of one, or of all others, move."""
+        """The number of blocks, and the largest L1 change of one of them and of the others."""
         if isinstance(self.grid.bound, Blocks):
             return self.grid.bound.blocks_in_steps(self.grid.step, self.relation)
         return 1, self.l1
 
     @cached_property
     def balance(self) -> tuple[int, int]:
-        """How many coordinates are shares of one whole, and by how much mass moves."""
+        """The number of coordinates that are shares of one whole, and how much mass moves."""
         if isinstance(self.grid.bound, Shares):
             return self.grid.bound.balance_in_steps(self.grid.step, self.relation)
         return 0, self.l1

@@ -1,8 +1,8 @@
-"""What may be spent once: by the process that holds it, and not by a copy.
+"""Things that may be spent once, by one process, and never by a copy.
 
-A budget that is open lives in memory. A fork copies memory, so parent and child could both spend
-what was paid for once; so could a copy, or an object that was saved and read again. Whatever holds
-such a budget is :class:`OnceOnly`: it knows its process and refuses everywhere else.
+An open budget is stored in memory. A fork copies memory, so parent and child could both spend what
+was paid for once. So could a copy, or an object that was saved and loaded again. Every class that
+stores such a budget is :class:`OnceOnly`: it knows its process and refuses to work in any other.
 
 A snapshot of a running machine that is restored twice cannot be seen from inside; see
 ``docs/known-vulnerabilities.md``.
@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
 
 
 def this_process() -> tuple[int, int]:
-    """Return a token that differs in every process, also after a fork or a snapshot.
+    """Return a token that is different in every process, also after a fork or a snapshot.
 
     >>> this_process() == this_process()
     True
@@ -32,10 +32,10 @@ def this_process() -> tuple[int, int]:
 
 
 class OnceOnly:
-    """Something that is spent by one process, and of which there is no second.
+    """An object that is spent by one process and cannot be copied.
 
-    Threads share it: every change is made under a lock or atomically. A part that is cut from a
-    whole belongs to the process of the whole, wherever it is cut.
+    Threads share it: every change is made under a lock or atomically. A part of a whole belongs to
+    the process of the whole, wherever the part is created.
 
     >>> class Ticket(OnceOnly):
     ...     def use(self):
@@ -55,7 +55,7 @@ class OnceOnly:
         self._process = this_process() if whole is None else whole._process
 
     def refuse_elsewhere(self) -> None:
-        """Refuse in a forked process, which holds a copy of what its parent spends."""
+        """Refuse to work in a forked process, which has a copy of its parent's budget."""
         if self._process != this_process():
             raise OtherProcessError(
                 f"This {type(self).__name__} belongs to the process that made it, and this is "

@@ -1,11 +1,11 @@
-"""Users whose rows stay inside: public facts and sealed answers come out.
+"""Users whose rows stay inside the core: only public facts and sealed answers come out.
 
-An estimator gets :class:`People` and asks questions. A question takes a function of one user's
-records and a bound. The function runs here, on the parts where the rows lie; what it returns is
-clipped and rounded here; and the answer is sealed together with how far one user moves it.
+An estimator gets :class:`People` and makes queries. A query consists of a function of one user's
+records and a bound. The function runs here, where the rows are stored. Its result is clipped and
+rounded here, and the answer is sealed together with its sensitivity.
 
-The duty of a function is that of every statistic: the row that it returns for a user is, to the
-last bit, a function of this user's records and of public numbers.
+The duty of a function is that of every statistic: its row for a user is, to the last bit, a
+function of this user's records and of public numbers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MANY_USERS = 2**31
 
 
 class People:
-    """Users with all their records, wherever they are stored, under one relation of neighbours.
+    """Users with all their records, wherever they are stored, under one neighbouring relation.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class People:
 
     @property
     def n_users(self) -> int:
-        """How many users there are: public under replacement, and refused otherwise."""
+        """The number of users: public under replacement, and refused otherwise."""
         if self.relation is not Relation.REPLACE:
             raise SealedError(
                 "The number of users is private under addition and removal. Release a count, or "
@@ -108,7 +108,7 @@ class People:
 
     @property
     def size_bound(self) -> int:
-        """A public number of users that sums have room for."""
+        """A public upper bound on the number of users, for which sums have room."""
         return self.__crowd.n_users if self.relation is Relation.REPLACE else _MANY_USERS
 
     @property
@@ -123,7 +123,7 @@ class People:
 
     @property
     def unit(self) -> str:
-        """The word for what is protected."""
+        """The word for the protected unit."""
         return self.__crowd.unit
 
     @property
@@ -138,7 +138,7 @@ class People:
     # Other people, by public rules.
 
     def derive(self, change: Callable[[UserData], UserData], *, keep: bool = False) -> People:
-        """Return the same users with other records: ``change`` of each part, where it lies."""
+        """Return the same users with other records: ``change`` is applied to each part in place."""
         refuse_company(change, partial(records_of, change), self.__crowd.nobody())
         with forgetting(change):
             return self._of(self.__crowd.derive(change, keep=keep))
@@ -148,15 +148,16 @@ class People:
     ) -> People:
         """Return the same users with at most so many of their records, drawn by a public seed.
 
-        Which are kept of a user depends on this user's records and id and on the seed alone.
-        ``words_of`` returns the text of labels that rows hold as indices into a private list.
+        Which records of a user are kept depends on this user's records and id and on the seed
+        alone. ``words_of`` returns the text of labels that rows hold as indices into a private
+        list.
         """
         return self._of(self.__crowd.cap(records, random_state=random_state, words_of=words_of))
 
     def keeping(self, vectors: PerUser, *, dimension: int) -> tuple[People, PerUser]:
-        """Return the same users and a function, such that vectors are computed only once.
+        """Return the same users and a function whose vectors are computed only once.
 
-        Only where they fit into memory; otherwise what was given is returned.
+        If the vectors do not fit into memory, the arguments are returned unchanged.
         """
         crowd = self.__crowd
         if not isinstance(crowd, UserData) or crowd.n_users * dimension > _KEPT:
@@ -173,7 +174,7 @@ class People:
     # Questions.
 
     def total(self, statistic: Statistic, grid: Grid) -> Sealed:
-        """Add up one bounded vector a user; its moves are those that the grid proves."""
+        """Add up one bounded vector per user; its sensitivity is proved by the grid."""
         check_statistic(statistic, grid)
         work = partial(sum_users, statistic=statistic, grid=grid)
         if getattr(statistic, "batched", True):
@@ -183,10 +184,10 @@ class People:
         return seal_total(grid.join(halves), grid, self.relation, self.among)
 
     def cell_totals(self, cells: CellsOf, grid: Grid) -> Sealed:
-        """Add up what people hold in each of some groups; each kind has one bounded length.
+        """Add up the users' cells in each of some groups; each kind of number has one length.
 
-        ``cells`` says of each person and group what they hold; ``grid`` is one of
-        :class:`~quorate.core.bounds.blocks.Blocks`, whose moves these are.
+        ``cells`` gives the values of each user in each group; ``grid`` is one of
+        :class:`~quorate.core.bounds.blocks.Blocks`, which gives the sensitivity.
         """
         work = AddedCells(cells, grid)
         grid.check_sum(self.size_bound)
@@ -196,11 +197,11 @@ class People:
         return seal_total(found, grid, self.relation, self.among)
 
     def placed_total(self, program: Program, grid: Grid, places: Places, *, word: int) -> Sealed:
-        """Add up one bounded vector a user, computed in batches of fixed public shapes.
+        """Add up one bounded vector per user, computed in batches of fixed public shapes.
 
-        Where a user is in a batch follows from the own id alone, or from public ids, so that nobody
-        moves a bit of anybody else (:mod:`quorate.core.placed`); the moves are those that the grid
-        proves. ``word`` is public randomness.
+        The position of a user in a batch depends on the own id alone, or on public ids, so that
+        nobody changes a bit of another user's vector (:mod:`quorate.core.placed`). The sensitivity
+        is proved by the grid. ``word`` is public randomness.
         """
         # Of a part of the users not even the number is public.
         everybody = getattr(self.among, "_whole", None) is self.among
@@ -213,7 +214,8 @@ class People:
     def counts(self, values: PerUser, thresholds: ArrayLike, *, dimension: int = 1) -> Sealed:
         """Count the users whose number is at most each of the increasing public thresholds.
 
-        NaN is beyond all. ``dimension`` says how many numbers a user takes on the way.
+        NaN is above all thresholds. ``dimension`` is how many numbers per user the function needs
+        in memory.
         """
         public = np.asarray(thresholds, dtype=np.float64)
         found = self._added(values, _InBatches(_Counted(values, public), dimension))
@@ -221,15 +223,15 @@ class People:
         return seal(found, moves, self.relation, self.among)
 
     def everybody(self) -> Sealed:
-        """Return how many users there are."""
+        """Return the sealed number of users."""
         number = [self.__crowd.n_users]
         return seal(number, Moves.of_everybody(self.relation), self.relation, self.among)
 
     def tally(self, labels: PerUser, size: int, *, labellings: int = 1) -> Sealed:
-        """Count the users whose label is 0, 1, ... below ``size``; other labels are in no cell.
+        """Count the users with each label 0, 1, ... below ``size``; other labels are not counted.
 
-        With several ``labellings`` users have a row of labels, one in each, and their tallies stand
-        one after the other: one user moves each of them as far as one alone.
+        With several ``labellings`` users have a row of labels, one in each, and the tallies are put
+        one after the other; one user moves each of them as far as a single tally.
         """
         found = self._added(labels, _Tallied(labels, size, labellings))
         moves = Moves.of_tally(self.relation, labellings=labellings)
@@ -260,11 +262,11 @@ class People:
         return seal(losses, verdict.moves(size, self.relation), self.relation, self.among)
 
     def walk(self, view: ViewOf) -> Walk:
-        """Return these people along a line, to be asked for scores at all of its points."""
+        """Return these people along a line, for queries about scores at all its points."""
         return walk_of(self, self.__crowd, view)
 
     def ballots(self, choice: Callable[[UserData], NDArray[Any]]) -> Ballots:
-        """Return one key of each user, in the order of the users' own keys."""
+        """Return one key per user, in the order of the users' own keys."""
         cast = self.__crowd.map(VotesOf(choice))
         order = np.argsort(self.__crowd.keys(), kind="stable")
         return ballots_of(cast, order, self.relation, self.among)
@@ -276,7 +278,7 @@ class People:
         return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
 
     def each_in_order(self, values: PerUser, *, random_state: RandomState) -> SealedRows:
-        """Return one row of each user, in an order that a public seed draws of the ids."""
+        """Return one row per user, in an order of the ids that is drawn with a public seed."""
         order = np.argsort(self.__crowd.public_draws(random_state), kind="stable")
         parts = self._rows(values, _Rows(values))
         return seal_rows(np.concatenate(parts)[order], self.relation, among=self.among)
@@ -305,7 +307,7 @@ class People:
     def _some_of(
         self, places: Integers, relation: Relation, among: object, *, ranked: bool
     ) -> People:
-        """Return some of the users, whom only the account ``among`` may ask about."""
+        """Return some of the users; only the account ``among`` may release numbers about them."""
         crowd = self.__crowd
         chosen = crowd.take_ranked(places) if ranked else crowd.take(places)
         return People(chosen, relation, among=among)
@@ -318,7 +320,7 @@ class People:
         return People(crowd, self.relation, among=self.among)
 
     def _held_crowd(self) -> Crowd:
-        """Return the crowd; for questions, which are part of the core."""
+        """Return the crowd; only for modules of the core."""
         return self.__crowd
 
     def _refuse(self, *_: Any) -> NoReturn:
@@ -334,7 +336,7 @@ class People:
 
 @dataclass(frozen=True)
 class _InBatches:
-    """Adds up ``work`` over so few users at a time that their vectors fit into little memory."""
+    """Adds up ``work`` over batches of users, so that their vectors need little memory."""
 
     work: Callable[[UserData], Integers]
     dimension: int

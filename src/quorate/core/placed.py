@@ -1,23 +1,24 @@
-r"""Users in batches of fixed public shapes: how compiled programs see them, without a leak.
+r"""Users in batches of fixed public shapes, so that compiled programs leak nothing.
 
-A compiled program (a network's gradient) rounds a row by where it lies in its batch, so a batch
-must not shift when somebody is added, removed or holds other records. Here:
+A compiled program (such as a network's gradient) may round a row depending on its position in the
+batch. So a batch must not shift when somebody is added, removed or has other records. Here:
 
-* the *place* of a user in a batch is a public function of the user's id: the rank among public
-  ids where ids are public and everybody is asked, and a hash of the id otherwise. Adding or
-  removing a user, in the data or in a secret sample, moves nobody else to another place;
-* users with the same place queue up: the k-th of them is in the k-th batch. Places that nobody
-  fills hold zeros, and what the program returns for them is thrown away. Which batch a user is in
-  does not matter, since all batches run the same program on the same shape;
-* the number of records of a batch is one of a few public *lengths*. A user is in the batches of
-  the first length that holds all their records (at most the last length of them, chosen by public
-  randomness), which follows from that user's records alone; shorter ones are padded with zeros and
-  marked as absent.
+* the *place* of a user is the position in a batch. It is a public function of the user's id: the
+  rank among public ids if ids are public and all users take part, otherwise a hash of the id.
+  Adding or removing a user, in the data or in a secret sample, moves no other user to another
+  place;
+* users with the same place are put into different batches: the k-th of them into the k-th batch.
+  Empty places have zeros, and the program's results for them are ignored. The batch of a user does
+  not matter, because all batches run the same program on the same shape;
+* the number of records of a batch is one of a few public *lengths*. A user is in the batches of the
+  first length that has room for all the user's records, which depends on that user's records alone.
+  A user with more records than the last length has so many of them chosen by public randomness.
+  Shorter lists are padded with zeros that are marked as absent.
 
 So the bits of a user's row are a function of this user's records, the place and public numbers, if
-each row of the program is a function of its own inputs and its place: what one user holds moves no
-bit of anybody else. The rows are clipped and rounded by the grid and added up as integers, which
-know no order: a sum over users moves by what one user adds, as in
+each row of the program is a function of its own inputs and its place. Nobody's records change a bit
+of another user's row. The rows are clipped and rounded by the grid and added up as integers, whose
+order does not matter. So a sum over users moves by what one user adds, as in
 :meth:`~quorate.core.people.People.total`.
 """
 
@@ -66,7 +67,7 @@ class Batch:
     rows : float32 array of shape (users, records, features)
     targets : float32 array of shape (users, records)
     present : bool array of shape (users, records)
-        Which of them are records; the others are zeros.
+        Which entries are records; the others are zeros.
     """
 
     rows: Floats
@@ -85,9 +86,9 @@ class Places:
     Parameters
     ----------
     width : int
-        Users of a batch.
+        Number of users in a batch.
     lengths : tuple of int
-        Increasing numbers of records; nobody adds more records than the last.
+        Increasing numbers of records; nobody contributes more records than the last.
 
     Examples
     --------
@@ -130,11 +131,11 @@ class Places:
         *,
         together: Callable[..., int] | None = None,
     ) -> Iterator[tuple[Integers, Batch]]:
-        """Yield the numbers of the users of a batch (-1 where there is nobody), and the batch.
+        """Yield the indices of the users of a batch (-1 for an empty place), and the batch.
 
-        ``together(width=, length=, features=)`` says how many batches follow each other in one,
-        a function of public sizes; what is missing to so many holds nobody. Batches are laid out
-        once, if they fit and none of their users has to choose among records.
+        ``together(width=, length=, features=)`` says how many batches are combined into one, a
+        function of public sizes; missing batches are filled with empty places. Batches are stored,
+        if they fit into memory and no user has more records than the last length.
         """
         kept = self._laid.setdefault(users, {})
         key = ranks is None, together is None
@@ -156,7 +157,7 @@ class Places:
         ranks: NDArray[np.uint64] | None,
         together: Callable[..., int] | None,
     ) -> Iterator[tuple[Integers, int]]:
-        """Yield who is in which batch, and how many records it has room for."""
+        """Yield the users of each batch, and the number of records for which it has room."""
         places = self.of(users.keys(), ranks)
         tiers = np.searchsorted(self.lengths, users.record_counts())
         # Whoever has to choose among records is laid out anew each time, apart from the others.
@@ -174,7 +175,7 @@ class Places:
 
 
 def slots_of(places: Integers, width: int) -> Integers:
-    """Return who is where: one row a batch, -1 where there is nobody.
+    """Return the users by place: one row per batch, -1 for an empty place.
 
     >>> slots_of(np.array([0, 1, 0]), 2).tolist()
     [[0, 1], [2, -1]]
@@ -189,7 +190,7 @@ def slots_of(places: Integers, width: int) -> Integers:
 
 
 def _laid_out(users: UserData, numbers: Integers, length: int, word: int) -> Batch:
-    """Return the records of these users, padded; of many records a public choice."""
+    """Return the records of these users, padded; if there are too many, a public choice of them."""
     shape = (len(numbers), length)
     own = np.flatnonzero(numbers >= 0)
     who = numbers[own]
@@ -219,21 +220,21 @@ def _laid_out(users: UserData, numbers: Integers, length: int, word: int) -> Bat
 
 @dataclass(frozen=True)
 class PlacedSum:
-    """Adds up what a program returns for the users of a part, bounded by ``grid``, in halves.
+    """Adds up the program's results for the users of a part, clipped by ``grid``, in halves.
 
-    A vector has one column fewer than the grid where the bound fills the last one by itself, as
-    a lifted ball does.
+    A vector has one column fewer than the grid if the bound computes the last one, as a lifted ball
+    does.
 
     Parameters
     ----------
     program : callable
-        From a :class:`Batch` to an array of one row for each place.
+        Maps a :class:`Batch` to an array with one row per place.
     grid : Grid
     places : Places
     ranks : array of uint64, optional
-        All public keys in their order; hashes of keys decide without it.
+        All public keys in order; without it hashes of keys decide the place.
     word : int
-        Public randomness: which records are taken of users who hold more than the last length.
+        Public randomness: which records are used of users who have more than the last length.
     """
 
     program: Program
@@ -263,7 +264,7 @@ class PlacedSum:
     def _compiled(self, users: UserData, program: CompiledProgram) -> Integers:
         """Add up inside of the compiled program, as many batches at once as there are processors.
 
-        Integers are added up, so nothing depends on which of them is done first.
+        Integers are added up, so the order of the batches does not matter.
         """
         width = self.places.width
 

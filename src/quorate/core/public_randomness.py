@@ -1,7 +1,8 @@
 """All *public* randomness: caps, splits, rotations, shared seeds.
 
-It protects nobody; privacy noise comes from :mod:`quorate.core.noise`. A seed given by
-the caller therefore never weakens a guarantee, as long as it is chosen without looking at the data.
+It protects nobody; the noise that protects users comes from :mod:`quorate.core.noise`. A seed given
+by the caller therefore never weakens a guarantee, as long as it is chosen without looking at the
+data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RandomState = int | np.integer | np.random.Generator | np.random.RandomState | N
 
 
 def public_generator(random_state: RandomState = None) -> np.random.Generator:
-    """Return a generator for choices that anyone may know.
+    """Return a generator for choices that may be public.
 
     >>> public_generator(7).integers(100) == public_generator(7).integers(100)
     np.True_
@@ -48,21 +49,21 @@ _WORD = 2**64 - 1
 
 @dataclass(frozen=True)
 class SharedSeed:
-    """A seed that all users share, and the streams of numbers they all read from it.
+    """A seed that all users share, and streams of public random numbers derived from it.
 
     Streams are named, so that two uses of one seed never read the same numbers. A number belongs to
-    an *id* and not to a position: the number of a hypothesis does not depend on which other
-    hypotheses there are. The same bits come out on every machine.
+    an *id* and not to a position: the number of a hypothesis does not depend on the other
+    hypotheses. Every machine gives the same bits.
 
-    The seed is public and must be fixed before any data exist: a seed chosen after a look at the
-    data could be one under which a certain person's records decide.
+    The seed is public and must be fixed before any data exist. If it were chosen after a look at
+    the data, it could be a seed under which the records of a certain person decide the result.
 
     Parameters
     ----------
     seed : int
         Public; at least 0.
     task : str, default=""
-        What the numbers are for; different tasks read different numbers from one seed.
+        What the numbers are used for; different tasks get different numbers from one seed.
 
     Examples
     --------
@@ -111,7 +112,7 @@ class SharedSeed:
         return np.negative(uniforms, out=uniforms)
 
     def child(self, name: str) -> SharedSeed:
-        """Return the seed of a part of the task, whose streams are its own."""
+        """Return the seed of a part of the task, with streams of its own."""
         return SharedSeed(self.seed, task=f"{self.task}/{name}")
 
     def generator(self, stream: str) -> np.random.Generator:

@@ -1,16 +1,16 @@
 """Numbers about people that nobody outside the core can read.
 
-A :class:`Sealed` is a vector of integers about all users together, with how far one user moves it.
-:class:`SealedRows` is one row of numbers for each user. Neither can be printed, compared, branched
-on, turned into a number or an array, iterated, copied or pickled. So code outside the core can
-neither leak one by accident nor claim another sensitivity for it: only an account opens a
-:class:`Sealed`, and it reads the sensitivity off the seal.
+A :class:`Sealed` is a vector of integers about all users together, with its sensitivity.
+:class:`SealedRows` is one row of numbers for each user. Neither can be printed, compared, used as a
+condition, converted to a number or an array, iterated, copied or pickled. So code outside the core
+can neither leak one by accident nor claim another sensitivity for it. Only an account opens a
+:class:`Sealed`, and it reads the sensitivity from it.
 
-A seal is closed under the few operations whose effect on the sensitivity is known. Each is one
-sentence of proof, written beside it.
+Sealed numbers support the few operations whose effect on the sensitivity is known. The proof of
+each operation is one sentence, written beside it.
 
-Python keeps no secrets from somebody who looks for them: whoever reads a private attribute can
-read the numbers. What is refused is every honest mistake.
+Python cannot hide data from code that looks for them: code that reads a private attribute can read
+the numbers. The class prevents honest mistakes only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _KEY = object()
 
 
 class Closed:
-    """Refuses whatever would show what is inside."""
+    """Refuses every operation that would reveal the contents."""
 
     __slots__ = ()
     _how: ClassVar[str]
@@ -70,7 +70,7 @@ class Closed:
     __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __abs__ = __round__ = _refuse
 
     def __dir__(self) -> list[str]:
-        """Name what is public: tools that show all attributes show no number."""
+        """List public names only, so that tools that show all attributes show no number."""
         return [name for name in object.__dir__(self) if not name.startswith("_")]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -86,9 +86,9 @@ class Closed:
 
 
 class Sealed(Closed):
-    """Integers about people, and how far one user moves them.
+    """Integers about people, with their sensitivity.
 
-    It is made by a question (:class:`~quorate.core.People`) and opened by an account.
+    It is created by a query (:class:`~quorate.core.People`) and opened by an account.
 
     Attributes
     ----------
@@ -146,7 +146,10 @@ class Sealed(Closed):
     # Operations whose effect on the sensitivity is known.
 
     def __add__(self, other: Any) -> Sealed:
-        """Add public integers, which move nothing, or another seal about the same people."""
+        """Add public integers, or another seal about the same people.
+
+        Public integers do not change the sensitivity.
+        """
         if isinstance(other, Sealed):
             self._check_same(other)
             added = np.clip(other.__numbers, -_ROOM, _ROOM)
@@ -163,7 +166,7 @@ class Sealed(Closed):
     __radd__ = __add__
 
     def __neg__(self) -> Sealed:
-        """Turn the signs around: lengths of changes stay, but what rose falls."""
+        """Negate: the lengths of changes stay the same, and rises become falls."""
         moves = self.moves.times(-1) if self.moves.rising else self.moves
         return self._with(-self.__numbers, moves)
 
@@ -187,9 +190,9 @@ class Sealed(Closed):
     __rmul__ = __mul__
 
     def __getitem__(self, place: int | slice) -> Sealed:
-        """Return one or several neighbouring coordinates: fewer of them move no further.
+        """Return one or several neighbouring coordinates, which move no further than all of them.
 
-        Of rows, one is returned.
+        Of several rows, one row is returned.
         """
         if self.__numbers.ndim == 2 and isinstance(place, int) and 0 <= place < self.shape[0]:
             return self._with(self.__numbers[place], self.moves.of_some(self.shape[1]))
@@ -206,18 +209,18 @@ class Sealed(Closed):
         return self._one(max(-SUM_LIMIT, min(total, SUM_LIMIT)), self.moves.of_one(self.moves.l1))
 
     def max(self, axis: int | None = None) -> Sealed:
-        """Return the largest coordinate, of all or along an axis: it moves no further than any."""
+        """Return the largest coordinate, of all or along an axis; it moves no further than any."""
         return self._extremes(self.__numbers.max(axis=axis))
 
     def min(self, axis: int | None = None) -> Sealed:
-        """Return the smallest coordinate, of all or along an axis: it moves no further than any."""
+        """Return the smallest coordinate, of all or along an axis; it moves no further than any."""
         return self._extremes(self.__numbers.min(axis=axis))
 
     def largest_of(self, choices: Iterable[NDArray[np.integer]], size: int) -> Sealed:
-        """Return the largest coordinate of each of ``size`` public lists: it moves as one does.
+        """Return the largest coordinate of each of ``size`` public lists; it moves as far as one.
 
-        ``choices`` yields one place of every list, of all coordinates in a row, or -1 for a list
-        that has no more. A list without any place holds the smallest number there is.
+        ``choices`` yields one index of every list, into all coordinates, or -1 for a list without
+        further entries. A list without entries gets the smallest possible number.
         """
         flat = self.__numbers.ravel()
         found = np.full(size, -SUM_LIMIT, dtype=np.int64)
@@ -228,7 +231,7 @@ class Sealed(Closed):
         return self._with(found, self.moves.extremes(size))
 
     def above_least(self) -> Sealed:
-        """Return how far each coordinate lies above the smallest, that of its row if in rows."""
+        """Return each coordinate minus the smallest one, or the smallest one of its row."""
         # A difference of two numbers of 62 bits may be 2^63, which would wrap around.
         inside = np.maximum(self.__numbers, -_ROOM)
         found = _saturated(inside - inside.min(axis=-1, keepdims=True))
@@ -236,7 +239,7 @@ class Sealed(Closed):
         return self._with(found, self.moves.cut().above_least(found.size, rows=rows))
 
     def maximum(self, other: Sealed) -> Sealed:
-        """Return the larger of two vectors in each coordinate: it moves as one of them does."""
+        """Return the larger of two vectors in each coordinate; it moves as far as one of them."""
         self._check_same(other)
         a, b = self.moves, other.moves
         largest, rising = max(a.largest, b.largest), a.rising and b.rising
@@ -251,7 +254,7 @@ class Sealed(Closed):
         return self._with(joined, self.moves.beside(other.moves))
 
     def clip(self, low: int, high: int) -> Sealed:
-        """Clip each coordinate to public limits: a clipped one may stay where another moves."""
+        """Clip each coordinate to public limits, which never increases a change."""
         if not (is_integer(low) and is_integer(high) and low <= high):
             raise ParameterError("Expected two integers low <= high, the same for all coordinates.")
         low, high = (max(-SUM_LIMIT, min(int(limit), SUM_LIMIT)) for limit in (low, high))
@@ -300,8 +303,8 @@ def check_sealed(numbers: Any, kind: type) -> None:
 class SealedRows(Closed):
     """One row of numbers for each user, or for each of several pairs of users.
 
-    A user owns at most one row (or half of the row of a pair): whoever is replaced changes one row.
-    What is made of the rows is a :class:`Sealed`.
+    A user owns at most one row (or half of the row of a pair), so replacing a user changes one row.
+    Numbers computed from the rows are :class:`Sealed`.
 
     Examples
     --------
@@ -345,9 +348,9 @@ class SealedRows(Closed):
         return 1 if self.__rows.ndim == 1 else int(self.__rows.shape[1])
 
     def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> SealedRows:
-        """Return ``function`` of the rows, each of which depends on its own row alone.
+        """Return ``function`` of the rows; each result depends on its own row alone.
 
-        That is the duty of every statistic; what it returns has as many rows.
+        This is the duty of every statistic; the result has as many rows.
         """
         from quorate.core.alone import refuse_other_rows
         from quorate.core.forgetting import forgetting
@@ -371,9 +374,9 @@ class SealedRows(Closed):
         return self._with(np.ascontiguousarray(self.__rows[:, place]))
 
     def present(self) -> SealedRows:
-        """Return the rows without NaN: who has one is absent, and owns no row.
+        """Return the rows without NaN; a user with NaN is absent, and owns no row.
 
-        So how many rows there are is private, even where the number of users is public.
+        So the number of rows is private, even if the number of users is public.
         """
         rows = self.__rows
         unknown = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, np.bool_)
@@ -381,9 +384,9 @@ class SealedRows(Closed):
         return self._with(kept, only_present=True)
 
     def counts(self, thresholds: ArrayLike) -> Sealed:
-        """Count the rows up to each of the increasing thresholds; NaN is beyond all.
+        """Count the rows up to each of the increasing thresholds; NaN is above all of them.
 
-        A row is one user's, or a pair's: who is replaced moves each count by at most 1.
+        A row belongs to one user or to a pair, so replacing a user moves each count by at most 1.
         """
         from quorate.core.users.crowd import counts_up_to
 
@@ -391,7 +394,7 @@ class SealedRows(Closed):
         return self._sealed(counts_up_to(self._numbers, public), Moves.of_counts(public.size))
 
     def tally(self, size: int) -> Sealed:
-        """Count the rows that hold 0, 1, ... below ``size``; others are in no cell."""
+        """Count the rows with each value 0, 1, ... below ``size``; other values are not counted."""
         rows = self._numbers
         inside = rows[(rows >= 0) & (rows < size)].astype(np.int64)
         return self._sealed(np.bincount(inside, minlength=size), Moves.of_tally(self._one_row))
@@ -403,14 +406,17 @@ class SealedRows(Closed):
 
     @property
     def _numbers(self) -> NDArray[Any]:
-        """The rows, of one number each: several would count several times."""
+        """The rows of one number each; a row with several numbers would count several times."""
         if self.__rows.ndim != 1:
             raise ParameterError("Expected one number a row, got several: ask for a column.")
         return self.__rows
 
     @property
     def _one_row(self) -> Relation:
-        """What one user does to one row: who comes or goes gives a partner to somebody else."""
+        """The effect of one user on one row.
+
+        Adding or removing a user may change the partner of another.
+        """
         return Relation.REPLACE if self.paired else self.relation
 
     def _open(self, key: object) -> NDArray[Any]:
@@ -436,7 +442,7 @@ class SealedRows(Closed):
 
 
 def seal(numbers: Any, moves: Moves, relation: Relation, among: object | None = None) -> Sealed:
-    """Seal integers whose moves the caller has proved."""
+    """Seal integers whose sensitivity the caller has proved."""
     return Sealed(_KEY, _saturated(np.asarray(numbers, np.int64)), moves.cut(), relation, among)
 
 
@@ -450,17 +456,17 @@ def seal_total(
 def seal_rows(
     rows: Any, relation: Relation, *, paired: bool = False, among: object | None = None
 ) -> SealedRows:
-    """Seal rows of which one user owns one, or half of one."""
+    """Seal rows; each user owns one of them, or half of one."""
     return SealedRows(_KEY, np.asarray(rows), relation, paired=paired, among=among)
 
 
 def opened(sealed: Sealed) -> Integers:
-    """Return the numbers; for an account that has written down what they cost."""
+    """Return the numbers; for an account that has recorded their cost."""
     return sealed._open(_KEY)
 
 
 def check_rows(rows: SealedRows, relation: Relation) -> None:
-    """Refuse rows under another relation than the mechanism's that is given them."""
+    """Refuse rows under a relation other than that of the mechanism."""
     if rows.relation is not relation:
         raise RelationMismatchError(
             f"These rows are about neighbours that {rows.relation.value}, the mechanism hides "
@@ -469,18 +475,18 @@ def check_rows(rows: SealedRows, relation: Relation) -> None:
 
 
 def check_one_row_each(rows: SealedRows) -> None:
-    """Refuse rows whose number is private, where an error would tell of it."""
+    """Refuse rows whose number is private, because an error would reveal it."""
     if rows.paired or rows.only_present:
         raise SealedError("Expected one row for every user, also for those without a value.")
 
 
 def opened_rows(rows: SealedRows) -> NDArray[Any]:
-    """Return the rows; for a question that bounds what it makes of them."""
+    """Return the rows; for a query that bounds what it computes from them."""
     return rows._open(_KEY)
 
 
 def _public(value: Any) -> Integers:
-    """Return public integers, cut so that a sum with a sealed one fits into 64 bits."""
+    """Return public integers, clipped so that a sum with a sealed one fits into 64 bits."""
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "iub":
         raise ParameterError(f"Expected public integers, got dtype={numbers.dtype}.")
@@ -488,5 +494,5 @@ def _public(value: Any) -> Integers:
 
 
 def _saturated(numbers: Integers) -> Integers:
-    """Cut integers to 62 bits, which brings no two of them further apart; nothing wraps around."""
+    """Clip integers to 62 bits, which never increases a difference; nothing wraps around."""
     return np.asarray(np.clip(numbers, -SUM_LIMIT, SUM_LIMIT))

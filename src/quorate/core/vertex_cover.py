@@ -1,15 +1,16 @@
-r"""How many users must be removed before the rest are alike: a vertex cover of sensitivity 1.
+r"""How many users must be removed so that the rest are similar: a vertex cover of sensitivity 1.
 
-Users are the vertices of a graph; two who are too different are joined. The linear relaxation of
-the smallest vertex cover,
+Users are the vertices of a graph; two users who are too different are connected. The linear
+relaxation of the smallest vertex cover,
 
 .. math:: \min \sum_i w_i \quad\text{with } w_i + w_j \ge 1 \text{ on every edge},\ w \ge 0,
 
-has two properties that make it fit for privacy. Its value changes by at most 1 when all edges of
-one vertex change (give that vertex the weight 1), so its ceiling does too. And it has a solution in
-:math:`\{0, \tfrac12, 1\}`, which a matching of the bipartite double cover gives in integer
+has two properties that make it suitable for privacy. Its value changes by at most 1 when all edges
+of one vertex change (give that vertex the weight 1), so its ceiling does too. And it has a solution
+in :math:`\{0, \tfrac12, 1\}`, which a matching of the bipartite double cover gives in integer
 arithmetic (Koenig; Nemhauser and Trotter [1]_): the vertices of weight at least 1/2 are a cover of
-at most twice the value. A *greedy* cover has neither: it jumps by 3 on a graph of the tests.
+at most twice the value. A *greedy* cover has neither property; on a graph of the tests it changes
+by 3.
 
 References
 ----------
@@ -45,7 +46,7 @@ class HalfIntegralCover:
 
     @property
     def value(self) -> int:
-        """The sum of the weights, rounded up: what one vertex changes by at most 1."""
+        """The sum of the weights, rounded up; one vertex changes it by at most 1."""
         return -(-int(self.doubled.sum()) // 2)
 
     @property
@@ -63,7 +64,7 @@ def half_integral_cover(edges: Edges) -> HalfIntegralCover:
 
     Examples
     --------
-    A triangle needs two vertices, and the relaxation takes half of each:
+    A triangle needs two vertices, and the relaxation gives each of the three the weight one half:
 
     >>> triangle = ~np.eye(3, dtype=bool)
     >>> half_integral_cover(triangle)

@@ -1,23 +1,23 @@
-r"""The account of one fit: every draw of noise is written down as it is drawn, or refused.
+r"""The account of one fit: every draw of noise is recorded when it is drawn, or refused.
 
-An account is opened by the declared budget and handed down to whatever draws noise. A draw names
-how far one user can move what is released and the scale of the noise; the account computes from
-these two numbers what the draw costs, writes the event down, and only then adds noise. There is no
-other statement of what was spent, so nothing can be drawn and not paid for, or paid for once and
-drawn twice.
+An account is opened with the declared budget and passed to all code that draws noise. A draw states
+the sensitivity of what is released and the scale of the noise. The account computes the cost of the
+draw from these two numbers, records the event, and only then adds noise. Nothing else states what
+was spent. So nothing can be drawn without being paid for, and nothing can be drawn twice for one
+payment.
 
-What fits is decided by two *filters*, each of which may run adaptively, the next draw depending on
-all earlier answers:
+Two *filters* decide whether a draw fits. Each allows adaptive composition, in which the next draw
+may depend on all earlier answers:
 
-* *pure*: the epsilons of all draws, exact fractions, add up to at most :math:`\varepsilon`;
+* *pure*: the epsilons of all draws, as exact fractions, add up to at most :math:`\varepsilon`;
 * *Gaussian*: the squares of the parameters of Gaussian differential privacy add up to at most
-  :math:`\mu^2`, with the :math:`\mu` that is worth :math:`(\varepsilon, \delta - r)`; a pure draw
-  counts as :func:`~quorate.core.account.costs.as_gaussian` says. [1]_
+  :math:`\mu^2`, where :math:`\mu`-GDP is :math:`(\varepsilon, \delta - r)`-DP;
+  :func:`~quorate.core.account.costs.as_gaussian` gives the square of a pure draw. [1]_
 
-A draw is allowed if either filter allows it. Draws that may fail with a probability of
-their own (:class:`~quorate.core.guarantees.Approximate`) take it from the reserve :math:`r`, and
-pure draws beside Gaussian noise may have a part of epsilon set aside; both are fixed when the
-account is opened. The proof is in ``docs/proofs/account.md``.
+A draw is allowed if either filter allows it. Draws with a failure probability of their own
+(:class:`~quorate.core.guarantees.Approximate`) take it from the reserve :math:`r`. A part of
+epsilon may be set aside for pure draws beside Gaussian noise. Both are fixed when the account is
+opened. The proof is in ``docs/proofs/account.md``.
 
 References
 ----------
@@ -79,19 +79,19 @@ _BITS = Fraction(1, 2**30)
 
 
 class Account(OnceOnly):
-    """What one fit may spend, and what it has drawn: in one process, and not in a copy of it.
+    """The budget of one fit and its draws; it works in one process only, and cannot be copied.
 
     Parameters
     ----------
     epsilon, delta : float or Fraction
-        The declared budget; a ``Fraction`` is kept as it is.
+        The declared budget; a ``Fraction`` is kept exactly.
     relation : Relation
     reserve : float or Fraction, default=0
-        The part of ``delta`` that draws with a failure probability of their own may take.
+        The part of ``delta`` for draws with a failure probability of their own.
     aside : float or Fraction, default=0
-        The part of ``epsilon`` that is kept for pure draws beside Gaussian noise.
+        The part of ``epsilon`` for pure draws beside Gaussian noise.
     noise : NoiseSource, optional
-        Captured once; by default the ambient one of the moment in which the account is opened.
+        The source of noise; by default the ambient one at the moment when the account is opened.
 
     Examples
     --------
@@ -185,8 +185,8 @@ class Account(OnceOnly):
     def of_release(cls, account: Account | None, mechanism: Any) -> Account:
         """Return ``account`` after checking its relation, or a new account for this release alone.
 
-        A mechanism that is used on its own is charged exactly its guarantee. One that hides other
-        neighbours than the account is about is refused.
+        A mechanism that is used without an account is charged exactly its guarantee. A mechanism
+        for another neighbouring relation than the account's is refused.
         """
         relation: Relation = mechanism.relation
         if account is None:
@@ -206,7 +206,7 @@ class Account(OnceOnly):
         relation: Relation = Relation.REPLACE,
         noise: NoiseSource | None = None,
     ) -> Account:
-        """Open an account that holds just ``event``, whatever it costs at whichever delta.
+        """Open an account that can pay for exactly ``event``, whatever it costs and for any delta.
 
         >>> Account.for_event(Nothing()).square
         Fraction(0, 1)
@@ -228,14 +228,14 @@ class Account(OnceOnly):
 
     @property
     def left(self) -> Fraction:
-        """How much pure epsilon is left: none once Gaussian noise has been drawn."""
+        """The remaining pure epsilon; zero once Gaussian noise has been drawn."""
         with self._lock:
             own = self.epsilon - self._pure if self._pure_only else self.aside - self._aside
             return own if self._parent is None else min(own, self._parent.left)
 
     @property
     def square(self) -> Fraction:
-        """The squared parameter of Gaussian differential privacy that the account holds."""
+        """The squared parameter of Gaussian differential privacy of the opening budget."""
         return Fraction(self._square, UNITS)
 
     @square.setter
@@ -244,7 +244,7 @@ class Account(OnceOnly):
 
     @property
     def square_left(self) -> Fraction:
-        """How much of mu squared is left."""
+        """The remaining part of mu squared."""
         return Fraction(self._units_left(), UNITS)
 
     def _units_left(self) -> int:
@@ -258,7 +258,7 @@ class Account(OnceOnly):
         return ratio_root_down(self._square, UNITS)
 
     def set_aside(self, epsilon: Fraction | float) -> None:
-        """Keep ``epsilon`` for pure draws beside Gaussian noise; before anything is drawn."""
+        """Reserve ``epsilon`` for pure draws beside Gaussian noise; only before the first draw."""
         if self._is_begun() or self._parent is not None:
             raise ParameterError("Expected to set epsilon aside before anything is drawn.")
         if not 0 <= exact(epsilon) <= self.epsilon:
@@ -269,9 +269,9 @@ class Account(OnceOnly):
         self.square = exact(mu) ** 2
 
     def part(self, share: Fraction | float) -> Account:
-        """Return an account that may spend ``share`` of what this one was opened with.
+        """Return an account that may spend ``share`` of the opening budget of this one.
 
-        Several parts may be open at once; whatever they draw is drawn from this account too.
+        Several parts may be open at once; everything they draw is also drawn from this account.
 
         >>> Account.open(epsilon=1.0).part(Fraction(1, 3)).left
         Fraction(1, 3)
@@ -293,13 +293,14 @@ class Account(OnceOnly):
         )
 
     def rest(self) -> Account:
-        """Return an account with all that is left at this moment."""
+        """Return an account with the whole remaining budget."""
         return self._child(self.left, self.square_left)
 
     def multiplier(self, square: Fraction | float, *, count: int = 1) -> float:
-        """Return the least noise of ``count`` Gaussian releases that cost ``square`` together.
+        """Return the smallest noise multiplier of ``count`` Gaussian releases that cost ``square``.
 
-        A last share that floating point rounded up by a few bits is cut to what is left.
+        If floating-point rounding makes the last share a few bits too large, it is reduced to what
+        is left.
 
         >>> Account.open(epsilon=3.0, delta=1e-6).multiplier(Fraction(1, 4))
         2.0
@@ -334,7 +335,10 @@ class Account(OnceOnly):
         return noise.discrete_laplace(opened(total), scale=scale)
 
     def gaussian(self, total: Sealed, *, sigma: float) -> Integers:
-        """Release a sealed vector with discrete Gaussian noise; its L2 sensitivity is the cost."""
+        """Release a sealed vector with discrete Gaussian noise.
+
+        Its L2 sensitivity determines the cost.
+        """
         sigma = self._checked(total, sigma)
         event, costs = gaussian_costs(sigma, total.moves.l2_squared)
         noise, numbers = self._pay(event, costs), opened(total)
@@ -343,14 +347,14 @@ class Account(OnceOnly):
         return noise.discrete_gaussian(numbers, sigma=sigma) if noisy is None else noisy
 
     def cube(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum of vectors in a box, with noise that depends on the largest coordinate.
+        """Release a sum of vectors in a box, with noise calibrated to the largest coordinate.
 
         Coordinates outside of the box get independent Laplace noise of the same scale.
         """
         return self._joint(total, "cube", scale)
 
     def blocks(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum of several vectors with joint noise of the longest of them, in L1."""
+        """Release a sum of several vectors with joint noise for the longest of them, in L1."""
         scale = self._checked(total, scale)
         if not isinstance(total.moves, GridMoves):
             raise SealedError("Expected a total of contributions on a grid: people.total(...).")
@@ -359,9 +363,9 @@ class Account(OnceOnly):
         return noise.blocks_laplace(opened(total).reshape(parts, -1), scale=scale).ravel()
 
     def balanced(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum with joint noise that keeps the sum of shares of one whole.
+        """Release a sum of shares with joint noise that keeps their total.
 
-        Coordinates that are no shares get independent Laplace noise of the same scale.
+        Coordinates that are not shares get independent Laplace noise of the same scale.
         """
         return self._joint(total, "balance", scale)
 
@@ -378,7 +382,7 @@ class Account(OnceOnly):
             self._ahead = ahead
 
     def permute_and_flip(self, scores: Sealed, *, scale: float | Fraction) -> int:
-        """Choose by permute-and-flip; the cost follows from how far differences of scores move."""
+        """Choose by permute-and-flip; the sensitivity of score differences gives the cost."""
         scale = self._checked(scores, scale)
         noise = self._source(pure_loss(scores.moves.spread, scale))
         return noise.permute_and_flip(opened(scores), scale=scale)
@@ -390,9 +394,9 @@ class Account(OnceOnly):
         return noise.gumbel_max(opened(scores), scale=scale)
 
     def pay(self, event: Event | Fraction) -> None:
-        """Write ``event`` down; refuse what does not fit. Nothing is drawn.
+        """Record ``event``; refuse one that does not fit. Nothing is drawn.
 
-        A ``Fraction`` is a pure loss, exactly.
+        A ``Fraction`` stands for a pure loss.
 
         >>> account = Account.open(epsilon=1.0)
         >>> account.pay(Fraction(1, 2))
@@ -414,13 +418,13 @@ class Account(OnceOnly):
     # Secret samples of the users.
 
     def reserve_chain(self, event: Event) -> None:
-        """Set the whole account aside for a chain that is fixed before anything is drawn.
+        """Reserve the whole account for a chain of events that is fixed before anything is drawn.
 
-        The filters are needed because each draw may be chosen after the last answer. A chain whose
-        length and noise are public can be priced as a whole, often for less; and prices of chains
-        on secret samples cross, so that no filter covers a choice between them. From here on each
-        elementary event of the chain may be drawn once (or one that costs less in its place), and
-        Gaussian noise on all users up to the sum of its squares.
+        The filters are needed if each draw may be chosen after the last answer. A chain whose
+        length and noise are public can be priced as a whole, often at a lower cost. The privacy
+        curves of chains on secret samples cross, so no filter covers a choice between them. From
+        then on each elementary event of the chain may be drawn once (or one that costs less in its
+        place), and Gaussian noise on all users up to the sum of its squares.
 
         >>> account = Account.open(epsilon=1.0, delta=1e-6)
         >>> from quorate.core.guarantees import Composed, Gaussian, Subsampled
@@ -450,7 +454,7 @@ class Account(OnceOnly):
 
     @property
     def event(self) -> Event:
-        """Everything that was drawn."""
+        """The event of everything that was drawn."""
         with self._lock:
             parts = [
                 event if count == 1 else Repeated(event, count)
@@ -461,17 +465,17 @@ class Account(OnceOnly):
         return compose_events(parts) if parts else Nothing()
 
     def guarantee(self) -> Guarantee:
-        """Return the declared promise with what was drawn under it."""
+        """Return the declared guarantee with the events that were drawn under it."""
         return replace(self.declared, events=(self.event,))
 
     def _checked(self, sealed: Sealed, scale: float | Fraction) -> float:
-        """Refuse what is not sealed, or about other people; return the scale as a float."""
+        """Refuse numbers not sealed, or about other people; return the scale as a float."""
         check_sealed(sealed, Sealed)
         self.check_seal(sealed)
         return float_up(scale)
 
     def check_seal(self, sealed: Any) -> None:
-        """Refuse what is sealed under another relation, or about other people."""
+        """Refuse numbers sealed under another relation, or about other people."""
         if sealed.relation is not self.relation:
             raise RelationMismatchError(
                 f"This number hides neighbours that {sealed.relation.value}, the account is about "
@@ -568,7 +572,7 @@ class Account(OnceOnly):
 
 
 def noise_for(account: Account, event: Event | Fraction) -> NoiseSource:
-    """Write ``event`` down and return the source from which the operation draws it.
+    """Record ``event`` and return the source from which the operation draws its noise.
 
     >>> noise_for(Account.open(epsilon=1.0), Fraction(1, 2)).uniform_below(1)
     0
@@ -585,12 +589,12 @@ def sample_for(
     loss: Fraction,
     **public: Any,
 ) -> int:
-    """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof."""
+    """Return the outcome of an exact sampler that is proved to be ``loss``-DP."""
     return account._source(loss).sample(method, draw, law=law, **public)
 
 
 def paid_ahead(account: Account, event: Event) -> Account:
-    """Return an account about the same people that holds ``event``, which has been paid for.
+    """Return an account about the same people that holds ``event``, which was already paid.
 
     >>> paid_ahead(Account.open(epsilon=1.0), Nothing()).left
     Fraction(0, 1)

@@ -1,24 +1,26 @@
-r"""The choice of a point along a line: a closed operation of the account.
+r"""Private choice of a point on a line: a closed operation of the account.
 
-Losses of a line are constant between neighbouring values, so that 2^63 points fall into few pieces.
-The exponential mechanism chooses a piece by its size and its loss and then a point inside; this is
-the same law as choosing among all points, and nothing grows with their number.
+The losses on a line are constant between neighbouring values, so 2^63 points are divided into few
+pieces. The exponential mechanism chooses a piece by its size and its loss, and then a point inside
+it. This has the same law as choosing among all points, and its cost does not grow with their
+number.
 
-Proof. Let one user move the difference of two losses by at most S, the spread of the seal. Shift
-the losses of the neighbour, which changes no law, until :math:`0 \le s'(u) - s(u) \le S` for every
-point u. Then :math:`e^{-\lambda s(u)}` and its sum over all points change by factors in
-:math:`[e^{-\lambda S}, 1]`, so the probability of u changes by at most :math:`e^{\lambda S}`; and
-permute-and-flip at the same rate loses no more (:class:`~quorate.mechanisms.choices.choose.
-ChooseBest`). That loss, an exact fraction, is what is paid. A piece of L points of loss s has the
-weight :math:`L e^{-\lambda s}` and its points are equally likely, so the division into pieces does
-not matter.
+Proof. Let one user move the difference of two losses by at most S, the ``spread`` of the sealed
+losses. Shift the losses of the neighbour by a constant, which changes no law, until :math:`0 \le
+s'(u) - s(u) \le S` for every point u. Then :math:`e^{-\lambda s(u)}` and its sum over all points
+change by factors in :math:`[e^{-\lambda S}, 1]`, so the probability of u changes by at most
+:math:`e^{\lambda S}`; and permute-and-flip at the same rate loses no more
+(:class:`~quorate.mechanisms.choices.choose. ChooseBest`). This loss, an exact fraction, is charged.
+A piece of L points of loss s has the weight :math:`L e^{-\lambda s}` and its points are equally
+likely, so the division into pieces does not change the law.
 
-*Scales.* Candidates may be the points of several public scales, each so often: a finite public
-list of points, whose losses the same user moves as far. A piece holds W entries of the list and has
-the weight :math:`W e^{-\lambda s}`; a uniform number below W is one of its entries; which copy it
-was is not released. All points once are the scale of stride 1.
+*Scales.* Candidates may also be the points of several public grids, each with a multiplicity. This
+is a finite public list of points, and a user moves their losses equally far. A piece with W entries
+of the list has the weight :math:`W e^{-\lambda s}`; a uniform number below W selects one of its
+entries; which copy of a point it was is not released. The list of all points once is the grid of
+stride 1.
 
-Exact sampling: ``docs/proofs/ordered_choice.md``.
+For exact sampling see ``docs/proofs/ordered_choice.md``.
 """
 
 from __future__ import annotations
@@ -71,15 +73,16 @@ def choose_point(
     ----------
     line : SealedLine
     rate : Fraction
-        What a loss counts in the exponent; the price is this times the spread of the seal.
+        The factor of losses in the exponent; the cost is this factor times the spread of the sealed
+        losses.
     account : Account
     lower : int, default=0
         The number of the first point.
     scales : sequence of (int, int)
-        Strides and copies: the multiples of each stride are candidates, so often.
+        Strides and multiplicities: the multiples of each stride are candidates, each so many times.
     flips : bool, default=False
-        Whether permute-and-flip chooses, in place of the exponential mechanism; for every point
-        once only.
+        Whether to choose by permute-and-flip instead of the exponential mechanism; only if every
+        point occurs once.
 
     Examples
     --------
@@ -143,7 +146,7 @@ def point_law(
 
 @dataclass(frozen=True)
 class _Entries:
-    """The list of candidates, scale after scale, and how many of them lie in which piece."""
+    """The list of candidates, grid by grid, and how many of them lie in each piece."""
 
     lower: int
     sizes: Places
@@ -161,7 +164,7 @@ class _Entries:
 
     @property
     def total(self) -> int:
-        """How many entries there are, which is public; above 2^64 the weights would wrap around."""
+        """The number of entries, which is public; above 2^64 the weights would wrap around."""
         pairs = zip(self.scales, self.before, strict=True)
         return sum(copies * int(before[-1]) for (_, copies), before in pairs)
 
@@ -172,14 +175,14 @@ class _Entries:
 
     @cached_property
     def weights(self) -> list[Places]:
-        """How many entries of each scale lie in each piece."""
+        """How many entries of each grid lie in each piece."""
         return [
             np.uint64(copies) * held
             for (_, copies), held in zip(self.scales, self.held, strict=True)
         ]
 
     def number(self, piece: int, drawn: int) -> int:
-        """Return the number of the entry of a piece that ``drawn`` names."""
+        """Return the index of the entry of a piece that the random number ``drawn`` selects."""
         earlier = 0
         for (_, copies), before in zip(self.scales, self.before, strict=True):
             first, last = int(before[piece]), int(before[piece + 1])
@@ -190,7 +193,7 @@ class _Entries:
         raise AssertionError("A number was drawn beyond its piece.")
 
     def point(self, number: int) -> int:
-        """Return the point that an entry is."""
+        """Return the point of an entry."""
         for (stride, _), before in zip(self.scales, self.before, strict=True):
             if number < int(before[-1]):
                 return self.lower + -self.lower % stride + number * stride
@@ -198,7 +201,7 @@ class _Entries:
         raise AssertionError("There are not so many points.")
 
     def law(self, losses: Integers, *, rate: Fraction, flips: bool) -> PiecewiseLaw:
-        """Return the law of the number of the entry; for audits."""
+        """Return the law of the index of the entry; for audits."""
         weights, repeated = np.concatenate(self.weights), np.tile(losses, len(self.scales))
         chances = point_law(weights, repeated, rate=rate, flips=flips)
         return PiecewiseLaw(0, np.concatenate(self.held), chances)
@@ -209,7 +212,7 @@ def _is_scale(scale: Scale) -> bool:
 
 
 def _flipped(sizes: Places, losses: Integers, *, rate: Fraction, noise: NoiseSource) -> int:
-    """Return the point, counted from the first, that permute-and-flip over all points takes."""
+    """Return the index of the point that permute-and-flip over all points chooses."""
     covered = np.flatnonzero(sizes)
     levels, level = np.unique(losses[covered], return_inverse=True)
     held = [covered[level == each] for each in range(len(levels))]

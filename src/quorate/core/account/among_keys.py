@@ -1,24 +1,24 @@
-r"""Choices among keys that nobody can list: closed operations of the account.
+r"""Private choices among keys that cannot be listed: closed operations of the account.
 
-Users vote for keys; which keys have votes is private. Two ways are known to release one.
+Users vote for keys; which keys have votes is private. Two mechanisms can release one.
 
 *All keys of a universe* (G8). Key u with :math:`c_u` votes is drawn with probability proportional
-to :math:`e^{\lambda c_u}`; keys without votes may be drawn too. Proof: that is the exponential
+to :math:`e^{\lambda c_u}`; keys without votes may be drawn too. Proof: this is the exponential
 mechanism on the whole universe, whose loss is at most :math:`\lambda` times the spread of the votes
-(:mod:`quorate.core.account.along_a_line`). The keys with votes are few and all others are alike, so
-the law falls into few pieces: keys with equal counts form one, keys without votes one of the
-remaining length, and within a piece all are equally likely. Exact sampling:
+(:mod:`quorate.core.account.along_a_line`). Few keys have votes, and all others are equivalent, so
+the law has few pieces: keys with equal counts form one piece, and all keys without votes another
+one; within a piece all keys are equally likely. For exact sampling see
 ``docs/proofs/ordered_choice.md``.
 
 *Popular keys* (G9). Every count of a key with votes gets discrete Laplace noise of scale s that is
-cut off at plus and minus A; keys whose noisy count is above A are published with it. Proof: let
-:math:`\delta_1 = P(Z = A)`. If a count moves by one, the densities of its noisy value differ by at
-most :math:`e^{1/s}` except at one end of the range of the noise, whose mass is :math:`\delta_1`; a
-count of 1 that was 0 is above A only if Z = A, again with :math:`\delta_1`; not being published is
-a set of values (or, for 0, certain). So the parts of the two laws that are within :math:`e^{1/s}`
-of each other have mass at least :math:`1-\delta_1`. A user who moves k votes, each in a count with
-noise of its own, costs :math:`\varepsilon = k/s` and :math:`\delta = 1 - (1 - \delta_1)^k`. A key
-without votes never appears.
+truncated at plus and minus A; keys whose noisy count is above A are published with it. Proof: let
+:math:`\delta_1 = P(Z = A)`. If a count moves by one, the densities of its noisy value differ by a
+factor of at most :math:`e^{1/s}`, except at one end of the range of the noise, whose mass is
+:math:`\delta_1`. A count that changes from 0 to 1 is above A only if Z = A, again with probability
+:math:`\delta_1`. Not being published is a set of values (or, for 0, certain). So the parts of the
+two laws that are within :math:`e^{1/s}` of each other have mass at least :math:`1-\delta_1`. A user
+who moves k votes, each in a count with noise of its own, costs :math:`\varepsilon = k/s` and
+:math:`\delta = 1 - (1 - \delta_1)^k`. A key without votes never appears.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BITS = 128
 
 
 def draw_key(votes: SealedVotes, *, size: int, rate: Fraction, account: Account) -> int:
-    """Return a key below ``size`` with nearly the most votes, drawn among all keys.
+    """Return a key below ``size`` with nearly the most votes, chosen among all keys.
 
     >>> from quorate.core.by_hand import votes_by_hand
     >>> votes, account = votes_by_hand([10**18] * 60 + [3, 4]), Account.open(epsilon=4.0)
@@ -97,7 +97,7 @@ def draw_key(votes: SealedVotes, *, size: int, rate: Fraction, account: Account)
 def popular_keys(
     votes: SealedVotes, *, epsilon: float | Fraction, reach: int, account: Account
 ) -> dict[Key, int]:
-    """Return the keys whose noisy count is above ``reach``, in the order of keys, with it.
+    """Return the keys whose noisy count is above ``reach``, in order, with these counts.
 
     >>> from quorate.core.by_hand import votes_by_hand
     >>> votes = votes_by_hand(["tea"] * 200 + ["mate"] * 3 + ["coffee"] * 90)
@@ -123,7 +123,7 @@ def _above(
 
 
 def cut_off_scale(epsilon: float | Fraction, *, moved: int) -> float:
-    """Return the scale of the noise before it is cut off, rounded up.
+    """Return the scale of the noise before truncation, rounded up.
 
     >>> cut_off_scale(0.5, moved=2)
     4.0
@@ -132,7 +132,7 @@ def cut_off_scale(epsilon: float | Fraction, *, moved: int) -> float:
 
 
 def popular_event(epsilon: float | Fraction, reach: int, *, moved: int) -> Approximate:
-    """Return what popular keys cost, of votes of which one user moves so many.
+    """Return the event of popular keys, if one user moves so many votes.
 
     >>> popular_event(1.0, 14, moved=1)
     Approximate(epsilon=1.0, delta=3.84...e-07)
@@ -147,7 +147,7 @@ def _failure(reach: int, *, scale: float, moved: int) -> Fraction:
 
 
 def largest_mass(reach: int, *, scale: float) -> Fraction:
-    r"""Return the probability, rounded up, that cut off noise is ``reach``, its largest value.
+    r"""Return the probability, rounded up, that truncated noise is ``reach``, its largest value.
 
     With :math:`q = e^{-1/s}` it is :math:`q^A (1-q) / (1 + q - 2 q^{A+1})`.
 
@@ -173,7 +173,7 @@ def listed(votes: Mapping[Key, int], size: int) -> dict[int, int]:
 
 
 def key_law(counts: Mapping[int, int], *, size: int, rate: Fraction) -> PiecewiseLaw:
-    """Cut the universe at the keys with votes: runs of unseen keys, and single seen ones.
+    """Divide the universe at the keys with votes: runs of unseen keys, and single seen keys.
 
     >>> key_law({1: 1}, size=3, rate=Fraction(1)).probabilities.round(4).tolist()
     [0.2119, 0.5761, 0.2119]
@@ -194,7 +194,7 @@ def key_law(counts: Mapping[int, int], *, size: int, rate: Fraction) -> Piecewis
 
 
 def unseen_key(rank: int, seen: list[int]) -> int:
-    """Return the unseen key with ``rank`` smaller unseen ones; ``seen`` is sorted.
+    """Return the unseen key with ``rank`` smaller unseen keys; ``seen`` is sorted.
 
     >>> [unseen_key(rank, [0, 3, 4, 9]) for rank in range(6)]
     [1, 2, 5, 6, 7, 8]

@@ -1,19 +1,20 @@
 r"""The price of a chain of events: epsilon for a delta, delta for an epsilon.
 
-Three rules, in the order of what they cost to compute:
+There are three rules, in order of increasing computing time:
 
 1. *Pure sum.* Pure losses add up, exactly, as rational numbers.
 2. *Gaussian differential privacy* for Gaussian noise, exact under composition; all other
    events are added by basic composition.
-3. *Privacy loss distributions* for the rest; see :mod:`quorate.core.account.loss_distributions`.
+3. *Privacy loss distributions* for all other events; see
+  :mod:`quorate.core.account.loss_distributions`.
 
-Each is an upper bound, so the smallest wins. Events have their sensitivity divided out, hence
-both neighbouring relations are priced alike: noise of multiplier :math:`z` hides a shift by the
-sensitivity *of its own relation*, and the worst pair is that noise against itself shifted by
+Each is an upper bound, so the smallest is used. Events are relative to their sensitivity, so both
+neighbouring relations are priced alike: noise of multiplier :math:`z` hides a shift by the
+sensitivity *of its own relation*. The worst pair is that noise and the same noise shifted by
 :math:`1/z`, whichever neighbours cause the shift. Only ``Subsampled`` depends on the relation.
 
-Everything a chain contains is first counted, so that order, nesting and the way of writing a
-repetition cannot change its price. Proofs: ``docs/proofs/composition.md``.
+The events of a chain are counted first, so that order, nesting and notation of repetitions cannot
+change its price. Proofs: ``docs/proofs/composition.md``.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _Stated = Pure | Approximate
 
 
 def price(event: Event, *, delta: float = 0.0, relation: Relation = Relation.REPLACE) -> float:
-    """Return the smallest epsilon we can prove for ``event`` at ``delta``, rounded up.
+    """Return the smallest epsilon that can be proved for ``event`` at ``delta``, rounded up.
 
-    Infinite if there is none: Gaussian noise has no pure epsilon.
+    It is infinite if there is none: Gaussian noise has no pure epsilon.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def price(event: Event, *, delta: float = 0.0, relation: Relation = Relation.REP
 
 
 def delta_of(event: Event, *, epsilon: float, relation: Relation = Relation.REPLACE) -> float:
-    """Return the smallest delta we can prove for ``event`` at ``epsilon``, rounded up.
+    """Return the smallest delta that can be proved for ``event`` at ``epsilon``, rounded up.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def guarantee(
     trust: Trust = Trust.CENTRAL,
     numerics: Numerics = Numerics.EXACT,
 ) -> Guarantee:
-    """Return what ``event`` promises at ``delta``.
+    """Return the guarantee of ``event`` at ``delta``.
 
     Examples
     --------
@@ -155,7 +156,7 @@ class _Chain:
 
     @property
     def others(self) -> dict[Event, int]:
-        """All but plain Gaussian noise."""
+        """All events except plain Gaussian noise."""
         return {e: count for e, count in self.counts.items() if not isinstance(e, Gaussian)}
 
     @property
@@ -165,7 +166,10 @@ class _Chain:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether some noise is on secret samples: it has no (epsilon, delta) of its own."""
+        """Whether some noise is on secret samples.
+
+        The (epsilon, delta) of such noise cannot be given directly.
+        """
         return any(isinstance(e, Subsampled) for e in self.counts)
 
     @property
@@ -182,21 +186,21 @@ class _Chain:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether basic composition adds no epsilon to Gaussian differential privacy."""
+        """Whether only Gaussian noise contributes to epsilon."""
         return not self.is_sampled and self.losses == 0
 
     @property
     def is_mixed(self) -> bool:
-        """Whether a loss distribution can improve on the simple rules.
+        """Whether a loss distribution can be better than the simple rules.
 
-        One event alone costs what it says, so that a promise of 1 is not printed as 0.999999.
+        A single event costs what it states, so that an epsilon of 1 is not printed as 0.999999.
         """
         if not self.is_sampled and self.mu == 0:
             return sum(self.counts.values()) > 1 and not self.is_gaussian
         return not self.is_gaussian
 
     def simple_epsilon(self, delta: Fraction) -> float:
-        """Pure sum plus Gaussian differential privacy, by basic composition."""
+        """Epsilon by basic composition of the pure sum and Gaussian differential privacy."""
         left = delta - self.reserve
         if self.is_sampled or left < 0:
             return math.inf
@@ -204,7 +208,7 @@ class _Chain:
         return float_up(self.losses + Fraction(gaussian)) if gaussian < math.inf else math.inf
 
     def simple_delta(self, epsilon: Fraction) -> float:
-        """Solve the same bound for delta."""
+        """Return the delta of the same bound."""
         left = epsilon - self.losses
         if self.is_sampled or left < 0:
             return 1.0
@@ -215,7 +219,7 @@ class _Chain:
         return min(1.0, float_up(self.reserve + exact(gaussian)))
 
     def loss(self) -> LossDistribution | None:
-        """Apply the numerical rule, with all Gaussian releases merged into one."""
+        """Return the loss distribution, with all Gaussian releases merged into one."""
         counts = dict(sorted(self.others.items(), key=lambda item: repr(item[0])))
         mu = self.mu
         if mu == math.inf:
@@ -227,12 +231,12 @@ class _Chain:
 
 @lru_cache(maxsize=8)
 def _loss(counts: tuple[tuple[Event, int], ...], relation: Relation) -> LossDistribution | None:
-    """Remember the last few: a release is priced for its guarantee, its ledger and its report."""
+    """Return a cached loss distribution; a release needs its price several times."""
     return loss_distribution(dict(counts), relation=relation)
 
 
 def _count(event: Event, relation: Relation) -> Counter[Event]:
-    """Return the elementary events in ``event`` that cost anything."""
+    """Return the elementary events in ``event`` that have a cost."""
     counts: Counter[Event] = Counter()
     for each, count in elementary(event).items():
         match each:

@@ -1,4 +1,4 @@
-"""What a budget holds and what an event costs each filter of an account, never too small.
+"""The budget of each filter of an account, and the cost of an event; never too small.
 
 References
 ----------
@@ -69,7 +69,7 @@ _SHRINK = 2.0**-33
 def gdp_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu for which mu-GDP is (``epsilon``, ``delta``)-DP, rounded down.
 
-    Gaussian releases whose squared mu's sum to at most ``mu**2`` keep the budget.
+    Gaussian releases whose squared mu's sum to at most ``mu**2`` stay within the budget.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def settled(costs: Costs) -> DrawCosts:
 
 @_remembered
 def costs_of(event: Event) -> Costs:
-    """Return what an event costs each filter."""
+    """Return the cost of an event for each filter."""
     pure: Fraction | None = Fraction(0)
     square: Fraction | None = Fraction(0)
     failures = Fraction(0)
@@ -180,7 +180,7 @@ def _costs_of_one(event: Event) -> Costs:
 
 @_remembered
 def draw_costs(event: Event | Fraction) -> tuple[Event, DrawCosts]:
-    """Return the event of a draw, and what it costs each filter; a fraction is a pure loss.
+    """Return the event of a draw and its cost for each filter; a fraction is a pure loss.
 
     >>> draw_costs(Fraction(1, 2))[0]
     Pure(epsilon=0.5)
@@ -192,14 +192,17 @@ def draw_costs(event: Event | Fraction) -> tuple[Event, DrawCosts]:
 
 @_remembered
 def promise_of(event: Event, relation: Relation, numerics: Numerics) -> Guarantee:
-    """Return the promise of an event alone: an audit asks for the same one in every run."""
+    """Return the guarantee of a single event.
+
+    It is cached, because an audit needs it in every run.
+    """
     pure, _, failures = costs_of(event)
     epsilon, delta = math.inf if pure is None else float_up(pure), float_up(failures)
     return Guarantee(epsilon=epsilon, delta=delta, relation=relation, numerics=numerics)
 
 
 def pure_costs(epsilon: Fraction, delta: Fraction) -> Costs:
-    """Return what an (epsilon, delta)-DP release costs each filter."""
+    """Return the cost of an (epsilon, delta)-DP release for each filter."""
     try:
         return epsilon, as_gaussian(epsilon), delta
     except OverflowError:
@@ -222,7 +225,10 @@ def elementary(event: Event) -> Counter[Event]:
 
 
 def covers(planned: Event, drawn: Event) -> bool:
-    """Whether ``drawn`` costs at most what ``planned`` costs, by their form alone."""
+    """Return whether the form of two events alone shows that one costs no more.
+
+    This is the case if ``drawn`` costs at most what ``planned`` costs.
+    """
     match planned, drawn:
         case Pure(), Pure():
             return drawn.epsilon <= planned.epsilon
@@ -235,7 +241,7 @@ def covers(planned: Event, drawn: Event) -> bool:
 
 
 def cheapest_cover(planned: Counter[Event], drawn: Event) -> Event | None:
-    """Return the cheapest of what is left of a plan that costs at least as much as a draw.
+    """Return the cheapest remaining planned event that costs at least as much as a draw.
 
     >>> cheapest_cover(Counter([Pure(0.5), Pure(0.2), Pure(0.1)]), Pure(0.2))
     Pure(epsilon=0.2)
@@ -245,7 +251,7 @@ def cheapest_cover(planned: Counter[Event], drawn: Event) -> Event | None:
 
 
 def _weight(event: Event) -> float:
-    """Return a number by which planned events of one kind are ordered, the cheapest first."""
+    """Return a number that orders planned events of one kind by their cost."""
     match event:
         case Pure(epsilon=epsilon):
             return epsilon
@@ -257,7 +263,7 @@ def _weight(event: Event) -> float:
 
 @dataclass
 class PricedChain:
-    """What is left of a chain that was priced as a whole: sampled events, and pure losses.
+    """The remaining events of a chain that was priced as a whole: sampled events, pure losses.
 
     >>> plan, square = PricedChain.of(Composed((Gaussian(2.0), Pure(0.5))))
     >>> square, plan.take(Pure(0.25), Fraction(1, 4)), plan.losses[Fraction(1, 4)]
@@ -279,7 +285,7 @@ class PricedChain:
         return cls(sampled, losses), squares
 
     def step_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
-        """Return the cheapest step that costs at least as much as this draw."""
+        """Return the cheapest planned step that costs at least as much as this draw."""
         if pure is not None:
             return min((p for p, n in self.losses.items() if n and pure <= p), default=None)
         return cheapest_cover(self.sampled, event)

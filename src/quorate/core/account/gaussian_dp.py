@@ -1,9 +1,9 @@
 r"""Gaussian differential privacy: the exact cost of any number of Gaussian releases.
 
-A release is :math:`\mu`-GDP if telling two neighbours apart is at least as hard as telling
+A release is :math:`\mu`-GDP if distinguishing two neighbours is at least as hard as distinguishing
 :math:`N(0,1)` from :math:`N(\mu,1)`. Gaussian noise of multiplier :math:`z` is :math:`1/z`-GDP;
-releases compose by :math:`\mu^2=\sum_i\mu_i^2`, adaptively and exactly (Corollary 3.3 of [1]_);
-and :math:`\mu`-GDP is :math:`(\varepsilon,\delta)`-DP precisely when
+releases compose by :math:`\mu^2=\sum_i\mu_i^2`, adaptively and exactly (Corollary 3.3 of [1]_); and
+:math:`\mu`-GDP is :math:`(\varepsilon,\delta)`-DP precisely when
 
 .. math:: \delta \ge \Phi(-t) - e^{\varepsilon}\,\Phi(-x),\qquad
           t = \varepsilon/\mu - \mu/2,\quad x = \varepsilon/\mu + \mu/2
@@ -12,14 +12,14 @@ and :math:`\mu`-GDP is :math:`(\varepsilon,\delta)`-DP precisely when
 
 Floating point. Since :math:`x^2/2 = t^2/2+\varepsilon`, the subtrahend is
 :math:`\varphi(t)R(x)` with Mills' ratio :math:`R`. Let :math:`u=2^{-53}`. Both :math:`t` and
-:math:`x` come out within :math:`3ux`, because :math:`\varepsilon/\mu` and :math:`\mu/2` are at most
-:math:`x`. A shift of :math:`s` changes :math:`\Phi(-t)` by a factor within
-:math:`1\pm s(x+1)`, :math:`\varphi(t)` by one within :math:`1\pm sx` and :math:`R(x)` by one
-within :math:`1\pm s`. With an ``erfc`` and an ``exp`` good to two units in the last place, each
-of the two terms is therefore right up to a relative :math:`20u(1+x^2)`; :func:`delta_bound`
-charges :math:`64u(1+x^2)` in the unfavourable direction for each of them. For tiny :math:`\mu` the
-two terms cancel; there :math:`R(t)-R(x)=\int_t^x(1-sR(s))\,ds`, whose integrand is convex because
-:math:`R` is completely monotone, is bounded by the trapezoid instead.
+:math:`x` are computed to within :math:`3ux`, because :math:`\varepsilon/\mu` and :math:`\mu/2` are
+at most :math:`x`. A shift of :math:`s` changes :math:`\Phi(-t)` by a factor within :math:`1\pm
+s(x+1)`, :math:`\varphi(t)` by one within :math:`1\pm sx` and :math:`R(x)` by one within :math:`1\pm
+s`. If ``erfc`` and ``exp`` are accurate to two units in the last place, each of the two terms
+therefore has a relative error of at most :math:`20u(1+x^2)`; :func:`delta_bound` assumes
+:math:`64u(1+x^2)` in the unfavourable direction for each of them. For tiny :math:`\mu` the two
+terms cancel. There :math:`R(t)-R(x)=\int_t^x(1-sR(s))\,ds` is bounded by the trapezoidal rule
+instead, because the integrand is convex (:math:`R` is completely monotone).
 
 References
 ----------
@@ -112,7 +112,7 @@ def _density(t: float) -> float:
 
 
 def _mills_ratio(x: float) -> float:
-    """Upper tail of the standard normal over its density, for x > -1."""
+    """Return the upper tail of the standard normal divided by its density, for x > -1."""
     if x < _CONTINUED_FRACTION_FROM:
         return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
     # Laplace's continued fraction 1/(x+1/(x+2/(x+...))); cut after 40 terms it is right to
@@ -142,7 +142,7 @@ def epsilon_bound(delta: float, mu: float) -> float:
 
 
 def _smallest_epsilon(delta: float, mu: float) -> float:
-    """Bisect to the smallest epsilon that keeps delta; the end that is returned keeps it."""
+    """Bisect to the smallest epsilon with at most this delta; the safe end is returned."""
     if delta_bound(0.0, mu) <= delta:
         return 0.0
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))

@@ -1,12 +1,12 @@
-r"""Privacy loss distributions: the cost of mixed chains of releases, numerically and from above.
+r"""Privacy loss distributions: numerical upper bounds on the cost of mixed chains.
 
 Every event gives an upper bound on its profile (:mod:`quorate.core.account.profiles`), which is
-convex in :math:`e^t`. The bound is connected by straight lines between points of a grid ("connect
-the dots", [1]_), which only raises it, and the result is composed by ``dp_accounting``. A pair that
-dominates each step dominates the chain [2]_, so nothing is ever understated.
+convex in :math:`e^t`. The bound is replaced by straight lines between points of a grid ("connect
+the dots", [1]_), which only raises it. The results are composed by ``dp_accounting``. A pair that
+dominates each step dominates the chain [2]_, so the result is never too small.
 
-Grids are nested (the step is a power of two) and get finer with more noise, so that more noise
-never costs more, not even by discretization. Proofs: ``docs/proofs/composition.md``.
+Grids are nested (the step is a power of two) and become finer with more noise, so that more noise
+never costs more because of discretization. Proofs: ``docs/proofs/composition.md``.
 
 References
 ----------
@@ -46,10 +46,10 @@ _PROFILE_UNITS = 2**12
 
 @dataclass(frozen=True)
 class LossDistribution:
-    """The composed privacy loss and what floating point may have hidden.
+    """The composed privacy loss and a bound on its floating-point error.
 
     ``directions`` holds one distribution on the grid, or two if adding and removing a user differ.
-    ``margin`` bounds how far rounding in the profiles, in the Fourier transforms and in the final
+    ``margin`` bounds how much rounding in the profiles, in the Fourier transforms and in the final
     sum can have lowered a delta.
     """
 
@@ -102,7 +102,7 @@ class LossDistribution:
 def loss_distribution(
     counts: Mapping[Event, int], *, relation: Relation
 ) -> LossDistribution | None:
-    """Return the loss of all events, each as often as counted, or None if it is out of reach.
+    """Return the composed loss of counted events, or None if it is too large to compute.
 
     >>> from quorate.core.guarantees import Pure
     >>> loss = loss_distribution({Pure(0.1): 100}, relation=Relation.REPLACE)
@@ -135,7 +135,7 @@ def loss_distribution(
 
 
 def _typical_loss(event: Event) -> float:
-    """Return the order of the standard deviation of the loss; never larger for more noise."""
+    """Return the order of the standard deviation of the loss; it never grows with more noise."""
     match event:
         case Subsampled(event=Gaussian() as inner, rate=rate):
             return rate * math.sqrt(math.expm1(min(inner.mu, 2.0) ** 2))
@@ -152,12 +152,12 @@ def _grid_step(counts: Mapping[Event, int], largest: float) -> float:
 
 
 def _connect_the_dots(forward: Profile, backward: Profile, step: float, reach: int) -> _Grid:
-    r"""Return the loss whose profile joins the dots of ``forward`` by straight lines.
+    r"""Return the loss whose profile connects the points of ``forward`` by straight lines.
 
-    Masses are second differences of the profile, which ignore constants and multiples of
-    :math:`e^t`. Taking off :math:`(1-e^t)_+`, the profile of no loss at all, leaves a residue
-    that is small when little is lost, and its rounding errors with it. For t < 0 the residue is
-    :math:`e^t` times the profile of the other direction at -t.
+    Masses are second differences of the profile, which do not depend on constants and multiples of
+    :math:`e^t`. Subtracting :math:`(1-e^t)_+`, the profile of zero loss, leaves a residue that is
+    small if the loss is small, and so are its rounding errors. For t < 0 the residue is :math:`e^t`
+    times the profile of the other direction at -t.
     """
     from dp_accounting.pld import pld_pmf
 
@@ -187,9 +187,9 @@ def _connect_the_dots(forward: Profile, backward: Profile, step: float, reach: i
 
 @dataclass(frozen=True)
 class _Grid:
-    """A loss on the grid, its Euclidean norm, and what rounding can have hidden in it.
+    """A loss on the grid, its Euclidean norm, and a bound on its rounding error.
 
-    Losses are ``lowest`` times ``step`` and on, with ``masses``, and infinity.
+    Losses are ``lowest`` times ``step`` and upwards, with ``masses``, and infinity.
     """
 
     pmf: Any
@@ -225,9 +225,9 @@ def _repeat(single: _Grid, count: int) -> tuple[Any, float]:
 
 
 def _largest_sum(masses: NDArray[np.float64], count: int) -> int:
-    """Return what a sum of ``count`` places exceeds with a probability of half the truncated mass.
+    """Return a bound on a sum of ``count`` losses that fails with half the truncated mass.
 
-    The best of Chernoff's bounds at twenty orders; no power exceeds e^20.
+    It is the best of Chernoff's bounds at twenty orders; no power exceeds e^20.
     """
     # Powers of places are products of powers of their block and of their place in it.
     size, orders = masses.size, np.arange(1, 21) / masses.size
@@ -245,11 +245,11 @@ def _largest_sum(masses: NDArray[np.float64], count: int) -> int:
 
 
 def _transform_error(points: int, *, norm: float) -> float:
-    """Return how much a Fourier transform and its inverse can take from a sum over the grid.
+    """Return how much a Fourier transform and its inverse can change a sum over the grid.
 
-    Their error is a fraction ``8u log2(length)`` in Euclidean norm [3]_, each way; a sum over the
-    grid is at most the square root of its length times as large. The transform may be padded to
-    at most twice the points.
+    The relative error of each is ``8u log2(length)`` in Euclidean norm [3]_; a sum over the grid is
+    at most the square root of its length times the norm. The transform may be padded to at most
+    twice the points.
     """
     length = 2 * points
     return 16 * _UNIT_ROUNDOFF * math.log2(length) * math.sqrt(length) * norm

@@ -1,8 +1,8 @@
 """Accounts within the account of a fit, for part of the users or part of the budget.
 
-One secret sample of the users and groups that share nobody pay through the account of the fit. What
-they write down there is what a user can lose by being in the part, which is less than a release
-about everybody would cost. A part of the budget that is lent is priced by itself.
+One secret sample of the users, and groups that have nobody in common, pay through the account of
+the fit. The event they record there is the loss of a user who may be in the part, which is less
+than the cost of a release about everybody. A part of the budget that is lent is priced separately.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ __all__ = [
 
 
 def only_gaussian(account: Account) -> Event:
-    """Leave an account its Gaussian filter alone; return what covers all it may still draw.
+    """Leave an account only its Gaussian filter; return an event that covers its later draws.
 
-    A ledger that adds up squares can so be charged with a square before anything is drawn.
+    So a ledger that adds up squares can be charged with a square before anything is drawn.
 
     >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
     >>> only_gaussian(account)
@@ -87,12 +87,12 @@ def close(account: Account) -> None:
 
 
 class SampleAccount(Account):
-    """The account of one release on a secret sample; the event is written as a sampled one.
+    """The account of one release on a secret sample; the event is recorded as a sampled one.
 
-    It is about a user who takes part or stays away, whatever the relation; see
-    :class:`~quorate.core.guarantees.Subsampled`. Who is in the sample is drawn here, so that the
-    rate that is priced is the rate that was drawn. The account must have been set aside for the
-    sample with :meth:`Account.reserve_chain`.
+    The event is that of a user who takes part or stays away, whatever the relation; see
+    :class:`~quorate.core.guarantees.Subsampled`. The members of the sample are drawn here, so that
+    the priced rate is the rate of the draw. The account must have been reserved for the sample with
+    :meth:`Account.reserve_chain`.
 
     >>> from quorate.core.guarantees import Composed, Gaussian, Repeated
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
@@ -119,7 +119,7 @@ class SampleAccount(Account):
         self._asked = False
 
     def members(self, n_users: int) -> Integers:
-        """Return the places of the sampled users: one uniform integer below 2^32 decides each."""
+        """Return the indices of the sampled users; one uniform integer below 2^32 decides each."""
         if self._asked:
             raise NumericalFailure("A sample is drawn once: ask for a fresh one.")
         self._asked = True
@@ -137,7 +137,7 @@ class SampleAccount(Account):
         return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
 
     def people(self, whole: People) -> People:
-        """Return the users of the sample, whom only this account may ask about."""
+        """Return the users of the sample; only this account may release numbers about them."""
         crowd = whole._held_crowd()
         return whole._some_of(self.members(crowd.n_users), self.relation, self, ranked=True)
 
@@ -156,7 +156,7 @@ class SampleAccount(Account):
 
 
 class OwnRowsAccount(Account):
-    """The account of some rows, which opens nothing about anybody else.
+    """The account of some rows; it releases nothing about other people.
 
     >>> OwnRowsAccount.for_event(Pure(0.5)).left
     Fraction(1, 2)
@@ -169,8 +169,8 @@ class OwnRowsAccount(Account):
 class GroupAccount(Account):
     """The account of one of several groups of users that have nobody in common.
 
-    A user is in one group, so groups together cost what the costliest of them costs: a draw is
-    written down in the account of the fit as far as it makes its group the costliest.
+    A user is in one group, so all groups together cost what the costliest of them costs. A draw is
+    recorded in the account of the fit only as far as it makes its group the costliest.
 
     >>> account = Account.open(epsilon=1.0)
     >>> first, second = disjoint_groups(account, 2)
@@ -193,19 +193,19 @@ class GroupAccount(Account):
 
     @property
     def left(self) -> Fraction:
-        """How much pure epsilon is left; draws up to the costliest group cost nothing more."""
+        """The remaining pure epsilon; draws up to the costliest group cost nothing more."""
         parent = Fraction(0) if self._parent is None else self._parent.left
         own = self.epsilon - self._pure if self._pure_only else Fraction(0)
         return min(own, parent + self._covered(lambda group: group._pure))
 
     def _units_left(self) -> int:
-        """Return how much of mu squared is left, in the same way."""
+        """Return the remaining part of mu squared, computed in the same way."""
         parent = 0 if self._parent is None else self._parent._units_left()
         own = max(0, self._square - self._squares)
         return min(own, parent + self._covered(lambda group: group._squares))
 
     def _covered(self, spent: Callable[[GroupAccount], Number]) -> Number:
-        """Return what other groups have paid for already, of which there is nothing new to pay."""
+        """Return what other groups have already paid, for which nothing more is charged."""
         return max(spent(self), *map(spent, self._others)) - spent(self)
 
     def reserve_chain(self, event: Event) -> None:
@@ -251,10 +251,10 @@ class GroupAccount(Account):
 
 
 class SharedAccount(Account):
-    """The account of several releases about the same users: each borrows a part of the budget.
+    """The account of several releases about the same users; each borrows a part of the budget.
 
-    A part is priced by itself. The epsilons and deltas of all parts add up to at most what the
-    account was opened with, which draws nothing of its own and shows all that was drawn.
+    A part is priced separately. The epsilons and deltas of all parts add up to at most the budget
+    of the account. It draws nothing itself, and its event shows everything that was drawn.
 
     >>> account = SharedAccount.open(epsilon=1.0, delta=1e-6)
     >>> _ = account.lend(epsilon=0.75, delta=1e-6).pay(Gaussian(9.0))
@@ -269,7 +269,7 @@ class SharedAccount(Account):
 
     @property
     def left(self) -> Fraction:
-        """How much epsilon nobody has borrowed."""
+        """The epsilon that was not lent."""
         return self.epsilon
 
     @property
@@ -324,8 +324,8 @@ def halved(
 ) -> tuple[People, People]:
     """Return two halves of the users, each with its own account, by a public draw for each user.
 
-    Under replacement ids are public, and so are the halves; under addition and removal a new user
-    does not change the half of anybody else.
+    Under replacement ids are public, and so are the halves. Under add or remove a new user does not
+    change the half of anybody else.
     """
     sides = whole._held_crowd().split(0.5, relation=whole.relation, random_state=random_state)
     first, second = groups
@@ -343,7 +343,7 @@ def cut_by_draws(
 ) -> list[People]:
     """Return groups of public sizes, by the order of a public draw for each user.
 
-    Only where the number of users is public.
+    It works only if the number of users is public.
     """
     if sum(sizes) > whole.n_users:
         raise ParameterError(f"Expected at most {whole.n_users} users, got {sum(sizes)}.")
@@ -358,10 +358,10 @@ def cut_by_draws(
 def fold_by_fold(
     crowd: Crowd, relation: Relation, groups: Sequence[Account], *, random_state: RandomState
 ) -> Iterator[tuple[Crowd, People]]:
-    """Yield everybody but one fold, to fit a model of its own, and the fold with its account.
+    """Yield for each fold all other users, to fit a model, and the fold with its account.
 
-    Folds are cut as by :func:`halved`: equal where ids are public, otherwise by each user's own
-    draw.
+    Folds are formed as by :func:`halved`: of equal size if ids are public, otherwise by each user's
+    own draw.
     """
     draws = crowd.public_draws(random_state)
     if relation is Relation.REPLACE:
@@ -374,7 +374,7 @@ def fold_by_fold(
 
 
 def sum_of_groups(parts: Sequence[Sealed]) -> Sealed:
-    """Add up sealed vectors about groups that have nobody in common: one user moves one of them."""
+    """Add up sealed vectors about groups that have nobody in common; one user moves one vector."""
     owners = [part.among for part in parts]
     first = owners[0]
     together = isinstance(first, GroupAccount) and all(each in first._others for each in owners)
@@ -404,7 +404,7 @@ def _refuse_others(sealed: Any, account: Account) -> None:
 def disjoint_groups(account: Account, count: int) -> list[GroupAccount]:
     """Return an account for each of ``count`` groups of users that have nobody in common.
 
-    Which group a user is in must depend on that user alone (on a public id, say), so that nobody
+    The group of a user must depend on that user alone (for example on a public id), so that nobody
     changes groups when somebody else is replaced.
     """
     if account._parent is not None:

@@ -1,12 +1,12 @@
-r"""Privacy profiles: how much an attack can gain, event by event.
+r"""Privacy profiles: the delta of an event as a function of epsilon.
 
-The profile of an event is :math:`h(t)=\sup_S P(S)-e^tQ(S)` for its worst pair of neighbours: the
-delta it costs at epsilon :math:`t`. Functions here bound it for :math:`t\ge 0`; for negative
-:math:`t` it follows from the pair in the other direction, :math:`h(t)=1-e^t+e^t\bar h(-t)`.
+The profile of an event is :math:`h(t)=\sup_S P(S)-e^tQ(S)` for its worst pair of neighbours: its
+delta at epsilon :math:`t`. The functions here bound it for :math:`t\ge 0`; for negative :math:`t`
+it follows from the pair in the other direction, :math:`h(t)=1-e^t+e^t\bar h(-t)`.
 
 A sampled user is present with probability :math:`q`. Let the mechanism release :math:`M_0` if a
-user stays away, :math:`M_1` if they take part, :math:`M_1'` if another takes part in their place.
-With :math:`\alpha=e^t`:
+user stays away, :math:`M_1` if the user takes part, and :math:`M_1'` if another user takes part
+instead. With :math:`\alpha=e^t`:
 
 * a *removed* user, :math:`(1-q)M_0+qM_1` against :math:`M_0`, has
   :math:`q\,h(\log(1+(\alpha-1)/q))`;
@@ -101,7 +101,7 @@ def largest_loss(event: Event) -> float:
 
 
 def _response_profile(epsilon: float, delta: float) -> Profile:
-    """Randomized response that fails openly with probability delta: the worst pair."""
+    """Return the worst pair of an (epsilon, delta)-DP event: randomized response with failures."""
     likely = (1 - delta) / (1 + math.exp(-epsilon))
 
     def profile(t: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ def _added(inner: Profile, rate: float) -> Profile:
 
 
 def _replaced_gaussian(mu: float, rate: float) -> Profile:
-    r"""Evaluate the supremum where the densities balance.
+    r"""Return the supremum, which is reached where the densities balance.
 
     With :math:`y=e^{\mu c}` that is :math:`y-\alpha/y=2B` for
     :math:`2B=(\alpha-1)(1-q)e^{\mu^2/2}/q`.

@@ -1,7 +1,8 @@
 """Results of numerical searches and series, rounded in a stated direction.
 
-:func:`~quorate._validate.float_up` and :func:`~quorate._validate.float_down` leave exact arithmetic
-by one float at most. A search ends only near its root: its safe end is rounded to a decimal here.
+:func:`~quorate._validate.float_up` and :func:`~quorate._validate.float_down` differ from exact
+arithmetic by one float at most. A search ends only near its root, so its safe end is rounded to a
+decimal here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LARGEST_EXPONENT = 700
 
 
 def exp_down(value: SupportsFloat) -> Fraction:
-    """Return a rational number of at most exp(``value``), and less than 2**-120 of it below.
+    """Return a rational number that is below exp(``value``) by less than 2**-120.
 
     >>> float(exp_down(1)) == math.e
     True
@@ -39,8 +40,9 @@ def exp_down(value: SupportsFloat) -> Fraction:
 def decimal_up(value: SupportsFloat) -> float:
     """Return a float of at least ``value`` that is written with nine significant digits.
 
-    A search for a root ends somewhere near the root. Rounding its safe end to a decimal makes
-    the result independent of the path, and gives back ``1.0`` for noise calibrated to ``1.0``.
+    A search for a root ends somewhere near the root. Rounding its safe end to a decimal makes the
+    result independent of the steps of the search, and gives ``1.0`` again for noise calibrated to
+    ``1.0``.
 
     >>> decimal_up(0.9999999999)
     1.0

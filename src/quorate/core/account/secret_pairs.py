@@ -1,19 +1,19 @@
-"""Pairs of users in a secret order: how far apart people are, with nobody in two pairs.
+"""Random pairs of users in a secret order: distances between people, each in one pair.
 
-A known pairing of *places* would not do. Users stand in the order of their keys, so a person who is
-replaced by one with another id shifts the places of others, and known pairs of places would pair
-other people. Uniformly random pairs are the same for every order: let sigma move the places of D to
-those of its neighbour D', everybody who stays to their own new place and the replaced person to the
-replacement's. If pi are uniformly random pairs for D then sigma(pi) are for D', and the two pair
-the same people, in the same places, except in the one pair of the replaced person. So rows that are
-made of a pair each change in one row for each pi, and averages over pi of outputs that are close
-for each pi are as close.
+A fixed pairing of *indices* would not be private. Users are sorted by their keys, so a person who
+is replaced by one with another id shifts the indices of others, and fixed pairs of indices would
+pair other people. Uniformly random pairs have the same law for every order. Let sigma map the
+indices of D to those of its neighbour D': everybody who stays to the own new index, and the
+replaced person to the index of the replacement. If pi are uniformly random pairs for D, then
+sigma(pi) are for D'. Both pair the same people, in the same places, except in the one pair of the
+replaced person. So for each pi the rows computed from pairs differ in one row. If the outputs are
+close for each pi, so are their averages over pi.
 
-Where only those who are present are paired, a user may be added or removed, too. Let D' be D
-without the user p. A random pairing of D' is got from one of D by changing one pair: if somebody
-was left over, that one takes p's place, otherwise p's partner is left over; and if p itself was
-left over nothing changes. By symmetry each pairing of D' is as likely as any other. So one row is
-replaced, added or removed, whatever the relation; places may shift.
+If only present users are paired, a user may also be added or removed. Let D' be D without the user
+p. A random pairing of D' is obtained from one of D by changing one pair: if somebody was left over,
+that user takes the place of p; otherwise the partner of p is left over; if p was left over, nothing
+changes. By symmetry each pairing of D' is equally likely. So one row is replaced, added or removed,
+under either relation; the positions of rows may shift.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ def secret_pairs(
     made: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
     at_once: int | None = None,
 ) -> SealedRows:
-    """Return the rows of both users of random disjoint pairs, one pair a row, drawn anew.
+    """Return the rows of both users of random disjoint pairs, one row per pair, drawn anew.
 
     Parameters
     ----------
     people : People
     values : callable
-        One row of numbers a user.
+        Returns one row of numbers per user.
     account : Account
-        Its noise orders the users; nothing is paid, because the order does not depend on them.
+        Its noise source orders the users; this costs nothing, because the order does not depend on
+        the data.
     most : int
-        How many users are paired at most.
+        The largest number of users that are paired.
     only_present : bool, default=False
-        Whether users with NaN in their row are left out. Otherwise they are paired as all others
-        are, which needs ``Relation.REPLACE``; what is made of a row may then depend on its place.
+        Whether users with NaN in their row are left out. Otherwise they are paired like all others,
+        which needs ``Relation.REPLACE``; the result of a row may then depend on its position.
     made : callable, optional
-        What is computed from each pair of rows; both rows by default.
+        The function computed from each pair of rows; by default it returns both rows.
     at_once : int, optional
-        So many pairs are looked at together, where not all of their rows fit into memory.
+        How many pairs are processed together, if their rows do not all fit into memory.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-r"""Several vectors a person, each with a length of its own: what a person adds to a whole table.
+r"""Several vectors per person, each with its own length: a person's contribution to a table.
 
-A table has one block for each number of a cell (its records, its people, a sum), and a block has
-one coordinate a group. Each block of a person is scaled down to its own length, whatever the other
-blocks hold.
+A table has one block for each number of a cell (its records, its users, a sum), and a block has one
+coordinate per group. Each block of a person is scaled down to its own length, whatever is in the
+other blocks.
 
-How far one user moves a sum follows from the blocks: in the L1 norm and in the squared L2 norm they
-add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.
+The sensitivity of a sum follows from the blocks: their L1 norms and their squared L2 norms add up,
+and joint noise depends on the *largest* L1 norm of a block.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ __all__ = ["Blocks"]
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Bound):
-    """One vector for each number of a cell, one after the other, each of a bounded length.
+    """One vector for each number of a cell, one after the other, each with a bounded length.
 
     Parameters
     ----------
     parts : tuple of Lengths
-        Of one dimension, the number of groups, and one norm.
+        The bounds of the blocks; all have the same dimension (the number of groups) and the same
+        norm.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Blocks(Bound):
 
     @property
     def groups(self) -> int:
-        """How many coordinates a block has."""
+        """Number of coordinates of a block."""
         return self.parts[0].dimension
 
     def offsets_in_steps(
@@ -72,7 +73,7 @@ class Blocks(Bound):
         return sum(plain), sum(squared)
 
     def blocks_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return how many blocks there are, and the largest L1 norm of a change of one of them."""
+        """Return the number of blocks, and the largest L1 norm of a change of one of them."""
         return len(self.parts), max(plain for plain, _ in self._changes(step, relation))
 
     def change(self, relation: Relation) -> tuple[float, float]:

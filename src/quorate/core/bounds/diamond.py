@@ -1,14 +1,14 @@
-"""A ball of the L1 norm: where Laplace noise in a few dimensions costs least.
+"""A ball of the L1 norm, for Laplace noise in a few dimensions.
 
-Laplace noise follows the L1 norm. A box of half-widths r lets one user move a sum by d r in that
-norm, but users who lie around a common centre are rarely at its corners: the L1 ball that holds
-them is smaller, by half in five dimensions. (A box has noise of its own, of the largest coordinate;
-where it would be as wide in all of them, both cost about the same.)
+Laplace noise is proportional to the L1 sensitivity. In a box of half-widths r one user moves a sum
+by d r in that norm, but users around a common centre are rarely at its corners. The L1 ball that
+contains them is smaller, by half in five dimensions. (A box has its own noise, for the largest
+coordinate. If the box would be equally wide in all coordinates, both cost about the same.)
 
-Why no integer vector leaves it: the computed sum S of the sizes of the offsets is at least
-(1-u)^(d-1) times the true one, u = 2^-53, in any order of summation, and sums of numbers >= 0 do
-not underflow. Each offset is multiplied by fl((R/step) / max(S, R)) with
-R = fl(r (1 - (d+8) 2u)), so that the sizes add up to at most
+Proof that no integer vector leaves the ball: the computed sum S of the sizes of the offsets is at
+least (1-u)^(d-1) times the true one, with u = 2^-53, in any order of summation, and sums of numbers
+>= 0 do not underflow. Each offset is multiplied by fl((R/step) / max(S, R)) with R = fl(r (1 -
+(d+8) 2u)), so that the sizes add up to at most
 
     (r/step) (1 - (2d+16) u) (1+u)^3 / (1-u)^(d-1)  <  r/step          for d <= 2^30,
 
@@ -77,13 +77,13 @@ class Diamond(Bound):
                 out[lost] = far
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the integer part of the radius, or the way from one corner to the opposite one."""
+        """Return the integer part of the radius or, under replacement, of the diameter."""
         length = int(Fraction(self.radius) / Fraction(step))
         length *= 2 if relation is Relation.REPLACE else 1
         return length, length * length
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the radius, or twice that, in either norm."""
+        """Return the radius, or twice the radius, in either norm."""
         reach = 2 * self.radius if relation is Relation.REPLACE else self.radius
         return reach, reach
 

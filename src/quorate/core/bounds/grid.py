@@ -1,10 +1,10 @@
-"""What one user adds to a sum: clipped to a public shape, and rounded to whole steps.
+"""One user's contribution to a sum: clipped to a public shape, and rounded to whole steps.
 
-A :class:`Bound` is where one user's contribution must lie: an interval, a box or a ball. It clips
-whatever a user sends and knows how far one user can move a sum. A :class:`Grid` rounds what is
-clipped *towards the centre* to a whole number of steps. Sums of integers are exact and associative:
-every engine gives the same total, and no floating-point error can leak or break a sensitivity.
-Parameters are public knowledge; they are never computed from the data.
+A :class:`Bound` is the public set that contains one user's contribution: an interval, a box or a
+ball. It clips every contribution and knows how far one user can move a sum. A :class:`Grid` rounds
+what is clipped *towards the centre* to a whole number of steps. Sums of integers are exact and
+associative: every engine gives the same total, and no floating-point error can leak or break a
+sensitivity. Parameters are public knowledge; they are never computed from the data.
 
 No value raises or warns. The public rules are: a coordinate of a box that is NaN or infinite counts
 as the centre; a row of a ball that contains NaN or infinity counts as the centre; everything finite
@@ -52,7 +52,7 @@ SUM_LIMIT = 2**62
 
 
 class Bound(ABC):
-    """Where one user's contribution must lie.
+    """The public set that contains one user's contribution.
 
     Attributes
     ----------
@@ -140,15 +140,15 @@ class Boxed(Protocol):
     """A bound of which some leading coordinates are a box."""
 
     def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return how many they are, and the largest change of an integer sum by one user.
+        """Return the number of these coordinates, and the largest change of an integer sum.
 
-        Of these the largest one counts; others as in L1.
+        Of these coordinates only the largest change counts; the others are added as in L1.
         """
         ...
 
 
 class _Rectangle(Bound):
-    """What an interval and a box share: each coordinate has its own limits."""
+    """The common part of intervals and boxes: each coordinate has its own limits."""
 
     _below: NDArray[np.float64]
     _above: NDArray[np.float64]
@@ -199,7 +199,7 @@ class _Rectangle(Bound):
         return [a + b if relation is Relation.REPLACE else max(a, b) for a, b in pairs]
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the norms of the sides, or of the half sides."""
+        """Return the norms of the full widths, or of the half-widths."""
         replaced = relation is Relation.REPLACE
         changes = (np.add if replaced else np.maximum)(-self._below, self._above)
         return _up(math.fsum(changes)), _up(math.hypot(*changes))
@@ -218,8 +218,8 @@ class Interval(_Rectangle):
     ----------
     lower, upper : float
     centre : float, default=the midpoint
-        What counts as zero. ``centre=0.0`` makes a plain sum releasable under add/remove without
-        a count, at up to twice the sensitivity.
+        The value that counts as zero. With ``centre=0.0`` a plain sum can be released under
+        add/remove without a count, at up to twice the sensitivity.
 
     Examples
     --------
@@ -403,9 +403,9 @@ class Grid:
     def encode_sum(self, values: ArrayLike) -> NDArray[np.int64]:
         """Return the sum of :meth:`encode` over the rows, without storing it.
 
-        Exact up to 2^62, where it saturates: how many users there are may be private, so it must
-        not raise. Saturating each coordinate brings no two sums further apart. Where the number is
-        public, :meth:`check_sum` refuses in advance.
+        It is exact up to 2^62, where it saturates. It must not raise, because the number of users
+        may be private. Saturating the coordinates never increases the distance of two sums. Where
+        the number is public, :meth:`check_sum` refuses in advance.
 
         >>> Grid(Interval(-1.0, 1.0), step=2.0**-52).encode_sum(np.ones(5000)) == 2**62
         array([ True])
@@ -428,7 +428,7 @@ class Grid:
         return halves
 
     def join(self, halves: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what :meth:`encode_halves` stands for, saturating at 2^62."""
+        """Return the sum that :meth:`encode_halves` encodes, saturating at 2^62."""
         return join_halves(halves)
 
     def decode(self, totals: ArrayLike, *, count: float) -> NDArray[np.float64]:
@@ -513,5 +513,5 @@ def join_halves(halves: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _up(value: float) -> float:
-    """Enlarge by more than the rounding errors of the few operations before."""
+    """Round up by more than the errors of the few operations before."""
     return value * (1 + 2.0**-48)

@@ -1,29 +1,29 @@
-r"""How long a person's contribution to a whole table may be: one bound across all groups.
+r"""The length of a person's contribution to a whole table: one bound across all groups.
 
-A person may appear in many groups, with much or little in each. What one person adds to a table is
-one vector over all its cells, and the vector is scaled down to a length: L2 for Gaussian noise, L1
-for Laplace noise. A cap on the number of groups times a cap for each of them would allow, and pay
-for, people who reach both everywhere; hardly anybody does.
+A person may have records in many groups, with many or few in each. What one person adds to a table
+is one vector over all its cells, and the vector is scaled down to a length: L2 for Gaussian noise,
+L1 for Laplace noise. A cap on the number of groups, together with a cap for each group, would need
+noise for people who reach both caps, which hardly anybody does.
 
-The vectors are sparse: most people are in few groups. :func:`capped_steps` bounds them cell by
-cell, and no cell that a person does not touch is ever written down.
+The vectors are sparse, because most people are in few groups. :func:`capped_steps` clips them cell
+by cell, without storing empty cells.
 
 Why no integer vector leaves its length
 ---------------------------------------
-The proof of the ball, in ``docs/proofs/grid.md``, asks two things of the computed length:
-that it is a sum of at most d numbers >= 0, in any order, and that every number in it was rounded
-once. Both hold here with d = ``dimension``, since a person has at most that many cells; the same
-factor is then applied to each of them, two more roundings, and truncation makes nothing larger. For
-the L1 length the proof of the simplex does the same. Entries are cut to 2^200 before they are
-squared, so nothing overflows, and NaN counts as 0.
+The proof for the ball, in ``docs/proofs/grid.md``, needs two properties of the computed length: it
+is a sum of at most d numbers >= 0, in any order, and every number in it was rounded once. Both hold
+here with d = ``dimension``, because a person has at most that many cells. The same factor is then
+applied to each cell, with two more roundings, and truncation makes nothing larger. For the L1
+length the proof for the simplex applies in the same way. Entries are clipped to 2^200 before they
+are squared, so nothing overflows, and NaN counts as 0.
 
 How far apart two people can be
 -------------------------------
 Two vectors of length R are at most 2R apart. If no coordinate is negative, as for counts, the inner
 product is not either, and :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2 \le 2R^2`; in one dimension
-they are at most R apart. If no coordinate exceeds e either, as for presence, where it is 1, no
-coordinate moves by more than e: d coordinates are at most d e apart in L1, and the root of d e^2 in
-L2. Adding or removing a person moves the sum by one vector, of length R at most.
+they are at most R apart. If also no coordinate exceeds e (for presence it is 1), no coordinate
+moves by more than e: d coordinates are at most d e apart in L1, and the root of d e^2 in L2. Adding
+or removing a person moves the sum by one vector, of length R at most.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Lengths(Bound):
     dimension : int
     norm : {1, 2}
     signed : bool
-        Whether coordinates may be negative. If not, negative ones are cut to 0.
+        Whether coordinates may be negative. If not, negative coordinates are set to 0.
     entry : float, default=inf
-        What no coordinate exceeds.
+        Largest value of a coordinate.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Lengths(Bound):
         return float(min(self.radius, self.entry))
 
     def _times(self, relation: Relation) -> tuple[int, int]:
-        """Return the change over the radius: in the L1 norm, and squared in the L2 norm."""
+        """Return the change divided by the radius: in the L1 norm, and squared in the L2 norm."""
         if relation is Relation.ADD_REMOVE or (self.dimension == 1 and not self.signed):
             return 1, 1
         return 2, 4 if self.signed else 2
@@ -138,7 +138,8 @@ class Lengths(Bound):
 def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: int) -> Floats:
     """Return the norm of each user's cells; ``values`` has one column per cell.
 
-    A person's cells are added up one after the other, so nobody else matters, to the last bit.
+    A person's cells are added up one after the other, so the result does not depend on other
+    people, to the last bit.
 
     >>> lengths_of(np.array([[3.0, 4.0, 1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
     [5.0, 0.0, 1.0]
@@ -148,7 +149,7 @@ def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm:
 
 
 def powers_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: int) -> Floats:
-    """Return what a length is the root of: each person's sum of squares, or of absolute values.
+    """Return each person's sum of squares or of absolute values, of which the length is the root.
 
     >>> powers_of(np.array([[3.0, 4.0, 1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
     [25.0, 0.0, 1.0]
@@ -166,7 +167,7 @@ def _powers(cut: Floats, owners: NDArray[np.int64], n_users: int, norm: int) -> 
 
 
 def _cut(values: Floats, lowest: float, highest: float = _LARGEST_ENTRY) -> Floats:
-    """Return entries between ``lowest`` and the largest that is added up; NaN stays NaN."""
+    """Return entries clipped to ``lowest`` and the largest summand; NaN stays NaN."""
     highest = min(highest, _LARGEST_ENTRY)
     # Nothing to cut is by far the most usual, and quick to see; a NaN is not in any range.
     with np.errstate(invalid="ignore"):
@@ -178,14 +179,14 @@ def _cut(values: Floats, lowest: float, highest: float = _LARGEST_ENTRY) -> Floa
 def capped_steps(
     values: Floats, owners: NDArray[np.int64], n_users: int, *, bound: Lengths, step: float
 ) -> Floats:
-    """Return the cells in whole steps, each person's scaled down to the radius of ``bound``.
+    """Return the cells in whole steps, with each person's scaled down to the radius of ``bound``.
 
     Parameters
     ----------
     values : array of shape (k, cells)
         NaN counts as 0.
     owners : array of shape (cells,)
-        The number of each cell's person; a person's cells in one fixed order.
+        The index of each cell's person; the cells of a person are in one fixed order.
     n_users : int
     bound : Lengths
     step : float
@@ -219,5 +220,5 @@ def _pulled_in(
 
 
 def _up(value: float) -> float:
-    """Enlarge by more than the rounding errors of the few operations before."""
+    """Round up by more than the errors of the few operations before."""
     return value * (1 + 2.0**-48)

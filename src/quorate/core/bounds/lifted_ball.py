@@ -1,30 +1,30 @@
-r"""A ball whose users also say, at no cost, how near to its centre they are.
+r"""A ball with a *lift*: a number that shows how near users are to the centre, at no cost.
 
 A user at the offset p from the centre, clipped to the radius r, contributes p and one more number,
 the *lift* :math:`q = \sqrt{(r - |p|)(3r + |p|)}`: large at the centre, 0 at the edge. The sum of
-the lifts shows how concentrated the users are inside of the ball, and one user moves the two sums
-together no farther than the first one alone.
+the lifts shows how concentrated the users are inside of the ball. One user moves the two sums
+together no farther than the first sum alone.
 
 Proof. :math:`(r + |p|)^2 + q^2 = 4 r^2`, so all contributions lie in
 :math:`K = \{(p, q) : q \ge 0, (r + |p|)^2 + q^2 \le 4 r^2\}`. Take two points of K and let
 :math:`q \ge q'`. Then :math:`|p'| \le r` and :math:`(q - q')^2 \le q^2`, hence
 :math:`|p - p'|^2 + (q - q')^2 \le (|p| + r)^2 + q^2 \le 4 r^2`: replacing one user moves the sum by
 at most 2r, as in a ball of radius r. Each contribution has :math:`|p|^2 + q^2 \le 3 r^2 - 2 r |p|
-\le 3 r^2`, which is what adding or removing one moves. A vote of size r for "absent" in a
-coordinate of its own is free as well under replacement: :math:`3 r^2 + r^2 = 4 r^2`.
+\le 3 r^2`, which bounds the change when a user is added or removed. Under replacement a vote of
+size r for "absent", in a coordinate of its own, also costs nothing: :math:`3 r^2 + r^2 = 4 r^2`.
 
-A *cone* is free under both relations: with :math:`q = r - |p|` all contributions lie in the ball of
-radius r, :math:`|p|^2 + q^2 \le (|p| + q)^2 = r^2`, and in its upper half, whose diameter is 2r. It
-is smaller, so that lifts say less about users near the edge.
+A *cone* costs nothing under both relations. With :math:`q = r - |p|` all contributions lie in the
+ball of radius r, :math:`|p|^2 + q^2 \le (|p| + q)^2 = r^2`, and in its upper half, whose diameter
+is 2r. The lift of a cone is smaller, so it shows less about users near the edge.
 
 Integers. K is closed under moving coordinates towards 0, so truncation does not leave it, and the
-squared distance of two integer points of K / step is a whole number of at most 4 (r / step)^2. The
-clipped p as floats is that of :class:`~quorate.core.bounds.grid.Ball`. With u = 2^-53 the computed
-norm N of it is at least (1-u)^(d/2+1) |p|, so that fl(N (1 + (d + 16) 2u)) >= |p|; call it M. The
-computed fl((r - M)(3r + M)) has a relative error of at most 4u, because r - M is one rounding of a
-difference of floats, and the factor 1 - 2^-48 of the root makes up for it: q is at most the root
-of (r - |p|)(3r + |p|), which falls in |p|. If M > r the lift is 0.
-The cone is fl(r - M) (1 - 2^-48), at most r - |p|.
+squared distance of two integer points of K / step is an integer of at most 4 (r / step)^2. The
+clipped p in floating point is that of :class:`~quorate.core.bounds.grid.Ball`. With u = 2^-53 the
+computed norm N of it is at least (1-u)^(d/2+1) |p|, so that fl(N (1 + (d + 16) 2u)) >= |p|; call it
+M. The computed fl((r - M)(3r + M)) has a relative error of at most 4u, because r - M is one
+rounding of a difference of floats, and the factor 1 - 2^-48 of the root makes up for it: q is at
+most the root of (r - |p|)(3r + |p|), which falls in |p|. If M > r the lift is 0. The cone is fl(r -
+M) (1 - 2^-48), at most r - |p|.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def lift(distance: NDArray[np.float64], *, cone: bool = False) -> NDArray[np.flo
 class LiftedBall(Bound):
     """A vector at L2 distance at most ``radius`` from ``centre``, and its lift.
 
-    Rows have one more column than the centre, in whose place comes the lift. NaN there marks an
-    absent user, who adds nothing: 0 is in K. With ``cone`` the lift is smaller, and costs nothing
+    Rows have one more column than the centre, for the lift. NaN in this column marks an absent
+    user, who contributes nothing (0 is in K). With ``cone`` the lift is smaller, and costs nothing
     under add/remove either.
 
     Examples
@@ -86,7 +86,7 @@ class LiftedBall(Bound):
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
     ) -> None:
-        """Shrink each row to the radius and write its lift; NaN or infinity is the centre."""
+        """Scale each row to the radius and write its lift; NaN or infinity counts as the centre."""
         inside = np.empty((len(values), self.dimension - 1))
         ball = Ball(self.radius, centre=self.centre[:-1])
         ball.offsets_in_steps(np.ascontiguousarray(values[:, :-1]), step, out=inside)

@@ -22,9 +22,9 @@ _ROUNDING = 1e-14
 class OrAbsent(Bound):
     """An offset inside a bound, or a vote for "absent": one more coordinate, 0 or 1 in the rows.
 
-    Privacy: between two present users the change is that of the inner bound; between a present and
+    Privacy: between two present users the change is that of the inner bound. Between a present and
     an absent one it is an offset in some coordinates and a vote in another, so L1 norms add up and
-    so do squared L2 norms. The larger one counts, in whole steps.
+    so do squared L2 norms. The larger of the two counts, in whole steps.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class OrAbsent(Bound):
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
     ) -> None:
-        """Clip those who are present; the others vote."""
+        """Clip the offsets of present users; write the votes of absent ones."""
         self.inner.offsets_in_steps(values[:, :-1], step, out=out[:, :-1])
         absent = values[:, -1] > 0.5
         out[absent, :-1] = 0.0
         out[:, -1] = np.where(absent, self.vote / step, 0.0)
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the larger of two changes: an offset by another, or an offset by a vote."""
+        """Return the larger of two changes: one offset to another, or an offset to a vote."""
         votes = int(self.vote / step)
         l1, squared = self.inner.change_in_steps(step, Relation.ADD_REMOVE)
         if relation is Relation.ADD_REMOVE:
@@ -72,7 +72,7 @@ class OrAbsent(Bound):
         return max(other_l1, l1 + votes), max(other_squared, squared + votes * votes)
 
     def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the same for a box, whose largest coordinate counts, with a vote beside it."""
+        """Return the same for a box, whose largest coordinate counts, and its vote."""
         if not isinstance(self.inner, Boxed):
             return 0, self.change_in_steps(step, relation)[0]
         votes = int(self.vote / step)

@@ -1,9 +1,9 @@
-"""Shares of a whole, one user's whole each, and a single vote, which is one whole share.
+"""Shares that add up to at most 1 for each user, and single votes.
 
-Both are bounds as those of :mod:`quorate.core.bounds.grid`: they clip whatever a user sends and
-know how far one user can move a sum. No value raises or warns: a row of a simplex that contains
-NaN or infinity counts as no shares, and a row that is not a vote as no vote. That no integer
-vector leaves the simplex is proved in ``docs/proofs/grid.md``.
+Both are bounds like those of :mod:`quorate.core.bounds.grid`: they clip every contribution and know
+how far one user can move a sum. No value raises or warns: a row of shares with NaN or infinity
+counts as no shares, and a row that is not a vote counts as no vote. That no integer vector leaves
+the simplex is proved in ``docs/proofs/grid.md``.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ _UP = 1 + 2.0**-48
 
 
 class Shares(Bound):
-    """A bound whose leading coordinates are shares: if one of them grows, others shrink."""
+    """A bound whose leading coordinates are shares: if one of them rises, others fall."""
 
     @abstractmethod
     def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return how many leading coordinates balance, and the largest change of an integer sum.
+        """Return the number of these coordinates, and the largest change of an integer sum.
 
-        Of these the larger one of the sums of rises and of falls counts, twice; others as in L1.
+        Of these coordinates the sum of rises or the sum of falls counts, whichever is larger,
+        twice; the others are added as in L1.
         """
 
 
@@ -43,10 +44,10 @@ class Shares(Bound):
 class Simplex(Shares):
     """Shares of a whole: numbers >= 0, one for each of ``categories``, that add up to at most 1.
 
-    What one user holds of each category, divided by all that the user holds. Two users differ by at
-    most 2 in the L1 norm and by the root of 2 in the L2 norm, however many categories there are,
-    where a box of the same side would say d and the root of d. Shares that add up to more than 1
-    are divided by their sum; negative ones count as 0.
+    They are a user's amounts in each category, divided by the user's total. Two users differ by at
+    most 2 in the L1 norm and by the root of 2 in the L2 norm, however many categories there are.
+    For a box with the same sides it would be d and the root of d. Shares that add up to more than 1
+    are divided by their sum; negative shares count as 0.
 
     Parameters
     ----------
@@ -91,16 +92,16 @@ class Simplex(Shares):
                 out[lost] = far
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Count a whole that comes or goes, or that moves from one category to another."""
+        """Count a whole that is added or removed, or that moves from one category to another."""
         wholes, length = self._wholes(relation), int(Fraction(1) / Fraction(step))
         return wholes * length, wholes * length * length
 
     def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Count a whole that rises somewhere and one that falls: all shares balance."""
+        """Count a whole that rises in one category and falls in another: all shares balance."""
         return self.dimension, 2 * int(Fraction(1) / Fraction(step))
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the number of wholes that change, and its root."""
+        """Return the number of changed wholes, and its root."""
         wholes = self._wholes(relation)
         return float(wholes), math.sqrt(wholes) * _UP if wholes > 1 else 1.0
 
@@ -117,7 +118,7 @@ class Simplex(Shares):
 class Vote(Bound):
     """One 1 among zeros, or all zeros: a user votes for at most one of ``options``.
 
-    A row that is anything else counts as no vote.
+    Any other row counts as no vote.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Several sets of shares at once: one point of a simplex for each column, or for each level."""
+"""Several sets of shares: one point of a simplex for each column, or for each level."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Simplices(Bound):
     Parameters
     ----------
     sizes : tuple of int
-        Categories of each simplex.
+        The number of categories of each simplex.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Simplices(Bound):
 
     @property
     def parts(self) -> list[slice]:
-        """Where each simplex lies."""
+        """The index ranges of the simplices."""
         ends = np.cumsum([0, *self.sizes]).tolist()
         return [slice(a, b) for a, b in pairwise(ends)]
 
@@ -69,7 +69,7 @@ class Simplices(Bound):
         return wholes * length, wholes * length * length
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the number of wholes that change, and its root, rounded up."""
+        """Return the number of changed wholes, and its root, rounded up."""
         wholes = self._wholes(relation)
         return float(wholes), math.sqrt(wholes) * (1.0 + 2.0**-48)
 

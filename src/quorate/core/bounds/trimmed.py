@@ -1,12 +1,13 @@
-r"""A user's offset from a released centre; or, too far away, the shares as they are.
+r"""A user's offset from a released centre or, if it is too long, the shares themselves.
 
-Where users are much alike, most of them lie in a small ball around the centre. Such a user adds the
-offset; a user outside adds the shares themselves, made as long as is free, to coordinates of their
-own, and votes "outside" if that is free too; an absent one votes "absent". No offset is clipped, so
-the mean of those inside is not biased. The other coordinates cost nothing: they are so long that
-any two users stay within the diameter of the ball. What is released about those outside is exactly
-as noisy as if everybody had been released with noise for the whole simplex: so they can be left out
-if noise hides them, and included otherwise.
+If users are similar, most of them lie in a small ball around the centre. Such a user contributes
+the offset. A user outside contributes the shares themselves, in coordinates of their own and as
+long as is possible without extra cost, and a vote "outside" if that is also free. An absent user
+contributes a vote "absent". No offset is clipped, so the mean of the users inside is unbiased. The
+other coordinates cost nothing, because they are short enough that any two users stay within the
+diameter of the ball. The released sum for users outside is as noisy as if all users had been
+released with noise for the whole simplex. So they can be left out if they are within the noise, and
+included otherwise.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ def _rises(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
 class Trimmed(Shares):
     r"""An offset of at most ``radius`` from ``centre``, or shares outside, or a vote of absence.
 
-    Rows hold a user's d shares, d + 1 columns that are not looked at, and 1 in the last one for an
+    Rows have a user's d shares, d + 1 columns that are not used, and a last one that is 1 for an
     absent user.
 
     Privacy: in the norm of the ball two offsets differ by at most 2r. Shares outside are numbers
     >= 0 that add up to at most v, in coordinates of their own, and so are the votes.
 
     *L1:* v = r and there is no vote "outside"; a vote of absence is r long. Two users who do not
-    both have an offset differ by at most r + r. Of few categories the last offset is not written,
-    since offsets add up to zero; of the others neither the rises nor the falls may add up to more
+    both have an offset differ by at most r + r. With few categories the last offset is not written,
+    because offsets add up to zero. Of the others neither the rises nor the falls may add up to more
     than r / 2, so that two users also differ by at most 2r in the norm of
     :class:`~quorate.mechanisms.balanced.BalancedSum`. *L2:* v = :math:`\sqrt 2 r`, votes are r
     long. In squares: offset and outside :math:`r^2 + 2r^2 + r^2`; two users outside, whose votes
@@ -67,7 +68,7 @@ class Trimmed(Shares):
     In whole steps: lengths are rounded down, and shares are rounded as in the proof of
     ``docs/proofs/grid.md``; offsets are multiplied by a factor below r / length, as there, and then
     rounded towards the centre. The computed length is at least :math:`(1-u)^{d}` times the true one
-    in either norm. Whether a user is inside is decided by this user's own row.
+    in either norm. Whether a user is inside depends on this user's row alone.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class Trimmed(Shares):
 
     @property
     def categories(self) -> int:
-        """How many shares a user has."""
+        """The number of shares of a user."""
         return (self.dimension - 2) // 2
 
     @property
@@ -116,7 +117,7 @@ class Trimmed(Shares):
 
     @property
     def whole(self) -> float:
-        """Size of the shares of a user outside, together."""
+        """Sum of the shares of a user outside."""
         return self.radius if self.norm == 1 else math.sqrt(2.0) * self.radius * (1.0 - 2.0**-50)
 
     @property

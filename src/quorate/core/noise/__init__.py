@@ -1,9 +1,9 @@
-"""The only randomness that carries privacy, and its doubles for tests.
+"""The only randomness that protects privacy, and its test doubles.
 
-``sources`` where noise comes from: exact integers from the operating system's entropy ·
-``composed_laws`` laws made of several draws · ``exact_decisions`` what floats cannot decide ·
-``opendp_laws`` enormous scales and noisy maxima · ``doubles`` repeatable noise that promises
-nothing, and blocks that draw from it.
+``sources`` sources of noise: exact integers from the operating system's entropy · ``composed_laws``
+laws made of several draws · ``exact_decisions`` comparisons that floats cannot decide ·
+``opendp_laws`` enormous scales and noisy maxima · ``doubles`` repeatable noise for tests, which
+voids guarantees.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The number of successes among very many trials, sampled exactly without making the trials.
 
-A histogram over 2^256 keys has noise on each of them. Only the few that rise above a threshold are
-seen; how many these are has a binomial law with an irrational chance. A uniform number is compared
-with the distribution function, of which integer enclosures are refined until they settle the
-comparison: no rounding takes part, and the number of keys costs nothing but digits.
+A histogram over 2^256 keys has noise on each of them. Only the few keys above a threshold are
+released; their number has a binomial law with an irrational probability. A uniform number is
+compared with the distribution function. Integer enclosures of this function are refined until the
+comparison is decided, so nothing is rounded, and the number of keys only affects the number of
+digits.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class RareSuccesses:
     trials : int
         However many.
     chance : callable
-        Encloses the chance, at most 1/2: ``low <= 2**bits * chance <= high``.
+        Encloses the probability, at most 1/2: ``low <= 2**bits * chance <= high``.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class RareSuccesses:
         return math.nextafter(self.trials * self.chance(bits)[1] / (1 << bits), math.inf)
 
     def draw(self, noise: NoiseSource) -> int:
-        """Return a number of successes, by comparing a uniform number with the law."""
+        """Return a number of successes, from a uniform number and the distribution function."""
         drawn, bits = 0, 0
         while True:
             drawn = (drawn << _BITS_AT_ONCE) + noise.uniform_below(1 << _BITS_AT_ONCE)
@@ -96,7 +97,7 @@ class RareSuccesses:
         return PiecewiseLaw(0, np.ones(len(listed), np.int64), probabilities / probabilities.sum())
 
     def _locate(self, drawn: int, bits: int) -> int | None:
-        """Return the k with F(k - 1) <= V < F(k), or None while V is not known well enough.
+        """Return the k with F(k - 1) <= V < F(k), or None if more digits of V are needed.
 
         V lies between drawn and drawn + 1, in units of 2**-bits.
         """
@@ -124,7 +125,7 @@ class RareSuccesses:
 
 
 def _power(base: tuple[int, int], exponent: int, bits: int) -> tuple[int, int]:
-    """Enclose a power of a number in [0, 1] that is given in units of 2**-bits."""
+    """Return an enclosure of a power of a number in [0, 1], in units of 2**-bits."""
     low, high = 1 << bits, 1 << bits
     for digit in bin(exponent)[2:] if exponent else "":
         low, high = low * low >> bits, -(-high * high >> bits)

@@ -1,11 +1,12 @@
-r"""Coins whose probability is a fraction of exponentials, thrown exactly.
+r"""Exact coins whose probability is a fraction of exponentials.
 
-Randomized response keeps a bit with probability :math:`e^\varepsilon/(1+e^\varepsilon)`, the parity
-learner keeps a row with probability :math:`\tanh(\varepsilon/2)`: numbers of the form
-:math:`(a + b q)/(c + d q)` with :math:`q = e^{-x}`, which no float holds. A coin compares the
-binary digits of a uniform number with those of its probability, sixty-four at a time. They differ
-within the first word in all but one of :math:`2^{64}` throws; otherwise the next word decides.
-Digits come from integer bounds on :math:`q`, tightened until they agree, so every throw is exact.
+Randomized response keeps a bit with probability :math:`e^\varepsilon/(1+e^\varepsilon)`, and the
+parity learner keeps a row with probability :math:`\tanh(\varepsilon/2)`. Such probabilities have
+the form :math:`(a + b q)/(c + d q)` with :math:`q = e^{-x}`, and no float represents them exactly.
+A coin compares the binary digits of a uniform number with those of its probability, sixty-four at a
+time. They differ within the first word in all but one of :math:`2^{64}` throws; otherwise the next
+word decides. Digits come from integer bounds on :math:`q`, which are tightened until they agree, so
+every throw is exact.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Coin:
         return bool(self.throw(1, noise)[0])
 
     def _decide(self, noise: NoiseSource) -> bool:
-        """Go on after a first word that equals the first digits."""
+        """Continue after a first word that equals the first digits of the probability."""
         bits = _WORD
         while True:
             bits += _WORD
@@ -96,8 +97,8 @@ class Coin:
 def _digits(coin: Coin, bits: int) -> int:
     """Tighten bounds on q until both ends of the probability have the same digits.
 
-    The probability is monotone in q and irrational, since exp(-x) is transcendental for every
-    rational x > 0; so it never equals the end of a digit, and the loop ends.
+    The probability is monotone in q and irrational, because exp(-x) is transcendental for every
+    rational x > 0. So it never has a finite number of digits, and the loop ends.
     """
     work = bits + 16
     while True:

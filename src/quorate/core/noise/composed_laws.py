@@ -1,9 +1,9 @@
-"""Laws that are drawn by several draws of a source, each exact.
+"""Laws that need several draws of a source, sampled exactly.
 
-Noise whose coordinates depend on each other, noise that is cut off, a coin of probability exp(-x)
-(Algorithm 1 of Canonne, Kamath and Steinke, arXiv:2004.00010), and samplers whose inner draws
-differ in number and range. A source gives independent noise and uniform integers; what is made of
-them here has its law exactly.
+They are: noise whose coordinates depend on each other, truncated noise, a coin of probability
+exp(-x) (Algorithm 1 of Canonne, Kamath and Steinke, arXiv:2004.00010), and samplers whose inner
+draws differ in number and range. A source gives independent noise and uniform integers; the
+functions here combine them without changing the law.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class PiecewiseLaw:
     lower : int
         The first integer of the first piece.
     lengths : array of integers
-        How many integers each piece has; none is allowed.
+        How many integers each piece has; 0 is allowed.
     probabilities : array of float
-        How likely each piece is.
+        The probability of each piece.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class PiecewiseLaw:
 
     @property
     def size(self) -> int:
-        """How many integers there are in all."""
+        """The total number of integers."""
         return sum(int(length) for length in self.lengths)
 
 
@@ -91,11 +91,11 @@ def cube_integers(
     r"""Return integers z with mass proportional to exp(-max(abs(z)) / scale), exactly.
 
     That mass is a mixture of cubes: :math:`e^{-r/s}` is :math:`(1 - e^{-1/s})` times the sum of
-    :math:`e^{-K/s}` over :math:`K \ge r`. So a half side K is drawn with mass proportional to
-    :math:`(2K + 1)^d e^{-K/s}`, and the integers uniformly from :math:`-K, \dots, K`. The sum of
-    d + 1 geometric integers has mass proportional to :math:`\binom{K + d}{d} e^{-K/s}`; it is kept
-    with probability :math:`\prod_{j=1}^d (2K + 1) / (2K + 2j)`, which is what is missing, up to a
-    factor that does not depend on K.
+    :math:`e^{-K/s}` over :math:`K \ge r`. So a half-width K is drawn with mass proportional to
+    :math:`(2K + 1)^d e^{-K/s}`, and the integers uniformly from :math:`-K, \dots, K`. The sum of d
+    + 1 geometric integers has mass proportional to :math:`\binom{K + d}{d} e^{-K/s}`. It is
+    accepted with probability :math:`\prod_{j=1}^d (2K + 1) / (2K + 2j)`, the ratio of the two
+    masses up to a factor that does not depend on K.
 
     Parameters
     ----------
@@ -126,23 +126,23 @@ def block_integers(
 ) -> list[list[int]]:
     r"""Return vectors z of integers with mass proportional to exp(-max_b sum(abs(z_b)) / scale).
 
-    As for a cube, that mass is a mixture over :math:`K \ge \max_b \|z_b\|_1` with mass
-    proportional to :math:`e^{-K/s}`, of integer points in a product of b balls of radius K in the
-    L1 norm, each of them in g coordinates. A point of one ball is a point of the simplex
-    :math:`z \ge 0, \sum z \le K`, of which there are :math:`\binom{K+g}{g}`, and a sign a
-    coordinate; a point with a zero that has a minus stands for none.
+    As for a cube, this mass is a mixture over :math:`K \ge \max_b \|z_b\|_1` with mass proportional
+    to :math:`e^{-K/s}`, of integer points in a product of b balls of radius K in the L1 norm, each
+    in g coordinates. A point of one ball is a point of the simplex :math:`z \ge 0, \sum z \le K`,
+    of which there are :math:`\binom{K+g}{g}`, with a sign for each coordinate; a point in which a
+    zero has a minus sign is rejected.
 
     So K is drawn with mass proportional to :math:`\binom{K+g}{g}^b e^{-K/s}`, then points of
-    simplices and signs, and all of it is drawn again if a zero has a minus: each z is left with
-    mass proportional to :math:`e^{-K/s}` for every K that is large enough. The sum of bg + 1
-    geometric integers has mass proportional to :math:`\binom{K+bg}{bg} e^{-K/s}`; it is kept with
-    probability :math:`\prod_{i=1}^{b-1} \prod_{j=1}^g (K+j)/(K+ig+j)`, which is what is missing,
+    simplices and signs. Everything is drawn again if a zero has a minus sign. Then each z has mass
+    proportional to :math:`e^{-K/s}` for every K that is large enough. The sum of bg + 1 geometric
+    integers has mass proportional to :math:`\binom{K+bg}{bg} e^{-K/s}`. It is accepted with
+    probability :math:`\prod_{i=1}^{b-1} \prod_{j=1}^g (K+j)/(K+ig+j)`, the ratio of the two masses
     up to a factor that does not depend on K.
 
     Parameters
     ----------
     count, size : int
-        How many vectors, of how many coordinates.
+        The number of vectors, and of coordinates of each.
     steps : callable
         Returns so many independent geometric integers of the scale.
     below : callable
@@ -179,10 +179,10 @@ def _simplex_point(reach: int, size: int, below: Callable[[int], int]) -> list[i
 
 
 def secret_order(size: int, *, secret: int) -> Integers:
-    """Return the permutation of ``size`` numbers that a secret below :data:`SECRETS` gives.
+    """Return the permutation of ``size`` numbers given by a secret below :data:`SECRETS`.
 
-    Where privacy is an average over all orders, none may be likelier than another. A generator that
-    is made for simulations does not promise it: here words of SHAKE256 are sorted, and asked for
+    If privacy depends on an average over all orders, all orders must be equally likely. A random
+    generator for simulations does not guarantee this. Here words of SHAKE256 are sorted, and drawn
     again if two of them are equal.
 
     >>> secret_order(4, secret=7).tolist()
@@ -198,7 +198,7 @@ def secret_order(size: int, *, secret: int) -> Integers:
 
 
 class ComposedLaws(ABC):
-    """What a source draws by several draws of its own; the guards are those of every source."""
+    """Methods of a source that need several draws; inputs are checked as in every source."""
 
     def balanced_laplace(self, values: Integers, *, scale: float) -> Integers:
         """Add integers z with mass proportional to exp(-(sum(abs(z)) + abs(sum(z))) / scale).
@@ -233,7 +233,7 @@ class ComposedLaws(ABC):
     def truncated_laplace(self, values: Integers, *, scale: float, reach: int) -> Integers:
         """Add independent integers z with mass proportional to exp(-abs(z) / scale), |z| <= reach.
 
-        Noise that comes out larger is drawn again, which is the law given that it is not.
+        Larger noise is drawn again, which gives the law conditional on being within reach.
 
         >>> from quorate.core.noise import SecureNoise
         >>> noisy = SecureNoise().truncated_laplace(np.array([9, 9]), scale=3.0, reach=2)
@@ -266,8 +266,8 @@ class ComposedLaws(ABC):
         """Return the outcome of a sampler whose inner draws differ in number and range.
 
         The release is the outcome of the draws together, so a recording or an audit sees one call
-        of ``method`` with its ``public`` parameters. Here ``draw`` is run; a source that needs to
-        know what could have come out asks for the exact ``law`` instead.
+        of ``method`` with its ``public`` parameters. Here ``draw`` is called; a source that must
+        know all possible outcomes uses the exact ``law`` instead.
 
         >>> from quorate.core.noise import SecureNoise
         >>> die = PiecewiseLaw(1, np.array([6]), np.array([1.0]))
@@ -352,7 +352,7 @@ def _added(values: Integers, noise: list[int]) -> Integers:
 
 
 def _joint_scale(scale: float) -> float:
-    """Return a scale whose integers cannot saturate before they are put together."""
+    """Return a scale whose integers cannot saturate before they are combined."""
     if not scale_of(scale=scale) <= LARGEST_SCALE:
         raise ParameterError(f"Expected scale <= 2^48 for joint noise, got scale={scale!r}.")
     return scale_of(scale=scale)

@@ -19,7 +19,7 @@ _WORDS = 1 << 64
 
 
 class SeededNoise(NoiseSource):
-    """Repeatable noise, right up to floating point; for tests, as it voids every guarantee.
+    """Repeatable noise for tests, accurate up to floating point; it voids every guarantee.
 
     >>> SeededNoise(7).discrete_laplace(np.zeros(4, np.int64), scale=2.0).shape
     (4,)
@@ -88,9 +88,9 @@ class SeededNoise(NoiseSource):
 
 @contextmanager
 def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
-    """Let everything built inside the block draw from ``source``; for tests and audits.
+    """Make everything that is built inside the block draw from ``source``; for tests and audits.
 
-    In this thread only; see :func:`~quorate.core.noise.sources.ambient_noise`.
+    It applies to this thread only; see :func:`~quorate.core.noise.sources.ambient_noise`.
 
     >>> from quorate.core.noise import ambient_noise
     >>> with use_noise(SeededNoise(0)):

@@ -1,10 +1,11 @@
-"""What floats cannot decide about a draw, decided in integers.
+"""Comparisons in a draw that floats cannot decide, decided in integers.
 
-Whether a uniform real number, of which a word shows the first 64 bits, lies below c 2^k exp(-e) is
-first asked in floats (:mod:`quorate.core.noise.sources`). Where the answer is not clear by far
-more than floats can err by, once in a billion times, it is found here: the word gets further words
-behind it, and exp(-e), for the exact rational e, further digits, until the two part. So floats
-save time and decide nothing that they could get wrong.
+A draw has to decide whether a uniform real number, of which a word gives the first 64 bits, is
+below c 2^k exp(-e). This is first tried in floats (:mod:`quorate.core.noise.sources`). About once
+in a billion times the result is within a generous bound of the floating-point error. Then the
+comparison is decided here: the uniform number gets further words, and exp(-e), for the exact
+rational e, gets further digits, until they differ. So floats save time, but never decide a
+comparison that they could get wrong.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ GAUSSIAN_FACTOR = Fraction(4, 5)
 
 
 def further_zeros(words: WordSource) -> int:
-    """Return how many zeros follow before the first one, when all coins of a word were zeros."""
+    """Return how many zeros precede the first one, if all bits of a word were zeros."""
     zeros = 0
     while not (word := int(words(1)[0])):
         zeros += WORD
@@ -46,7 +47,7 @@ def further_zeros(words: WordSource) -> int:
 
 
 def is_below(law: str, scale: float, k: int, magnitude: int, mark: int, words: WordSource) -> bool:
-    """Whether the real number that begins with the bits of ``mark`` is below c 2^k exp(-e)."""
+    """Return whether the real number beginning with ``mark`` is below c 2^k exp(-e)."""
     exponent = Fraction(magnitude) / Fraction(scale)
     factor = Fraction(2**k)
     if law == "discrete_gaussian":
@@ -68,9 +69,9 @@ def is_below(law: str, scale: float, k: int, magnitude: int, mark: int, words: W
 def exp_enclosure(x: Fraction, *, bits: int) -> tuple[int, int]:
     """Return integers ``lower <= 2**bits * exp(-x) <= upper`` that are a few units apart.
 
-    Integer arithmetic only. The argument is halved until it is below 1/2, the alternating series is
-    summed with truncated terms (each too small by less than 2), and the result is squared back with
-    outward rounding.
+    It uses integer arithmetic only. The argument is halved until it is below 1/2, the alternating
+    series is summed with truncated terms (each too small by less than 2), and the result is squared
+    back with outward rounding.
 
     >>> exp_enclosure(Fraction(0), bits=10)
     (1024, 1024)

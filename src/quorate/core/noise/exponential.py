@@ -2,18 +2,18 @@
 
 Given pieces with integer sizes L_j and integer losses s_j, choose piece j with probability
 proportional to L_j exp(-rate (s_j - min s)). Floating point proposes a piece; integers alone decide
-whether the proposal stands, so the law is the true one and not its rounding. A million pieces cost
-about as much as three sorts. The proof is in ``docs/proofs/ordered_choice.md``; in short:
+whether the proposal is accepted, so the law is the true one and not its rounding. A million pieces
+take about the time of three sorts. The proof is in ``docs/proofs/ordered_choice.md``; in short:
 
 1. Integers Q_j >= T_j := 2^k L_j exp(-rate (s_j - min s)) are computed, zero only for L_j = 0.
 2. U is uniform below sum(Q) and falls into piece j at height r, 0 <= r < Q_j; V is uniform in
    [0, 1).
-3. The proposal stands if r + V < T_j; otherwise both are drawn again. Given that it stands, piece j
-   has probability proportional to the length of {r + V < T_j}, which is T_j because Q_j >= T_j.
+3. The proposal is accepted if r + V < T_j; otherwise both are drawn again. Given acceptance, piece
+  j has probability proportional to the length of {r + V < T_j}, which is T_j because Q_j >= T_j.
 
 This is rejection sampling (von Neumann, 1951) with the acceptance decided lazily: bits of V and of
-an integer enclosure of T_j are added until they settle the comparison. How many draws are made
-influences the time of a release and nothing else.
+an integer enclosure of T_j are added until they settle the comparison. The number of draws affects
+only the time of a release.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def choose_weighted(
     lengths : array of integers >= 0, with a sum below 2**64
         Size of each piece; a piece of size zero is never chosen.
     losses : array of int64
-        Smaller is better; any values.
+        Smaller is better; any values are allowed.
     rate : Fraction >= 0
     noise : NoiseSource
 
@@ -114,7 +114,8 @@ class Proposal:
 
     The bound holds by construction: only additions, multiplications and powers of two are used,
     which IEEE 754 rounds correctly, and their summed relative error (below 2**-40) is covered by a
-    relative margin of 2**-36. No library exponential is trusted. Whoever draws checks it again.
+    relative margin of 2**-36. No library exponential is trusted. The sampler checks it again before
+    use.
 
     >>> lengths, gaps = np.array([5, 0, 1], dtype=np.uint64), np.array([0, 0, 3], dtype=np.uint64)
     >>> proposal = Proposal.of(lengths, gaps, Fraction(1))
@@ -162,7 +163,7 @@ class Proposal:
 def _weights_from_above(
     lengths: NDArray[np.uint64], gaps: NDArray[np.uint64], rate: Fraction
 ) -> NDArray[np.float64]:
-    """Return lengths * exp(-rate * gaps), too large by a relative 2**-35 (up to exp(-700))."""
+    """Return lengths * exp(-rate * gaps), too large by a relative 2**-35 (to exp(-700))."""
     weights = np.empty(lengths.shape)
     factor = min(float_down(rate), np.finfo(np.float64).max)
     for start in range(0, lengths.size, _BLOCK):
@@ -173,7 +174,7 @@ def _weights_from_above(
 
 
 def _exp_from_above(gaps: NDArray[np.uint64], rate: float) -> NDArray[np.float64]:
-    """Return exp(-rate * gaps), too small by less than a relative 2**-40, at least exp(-700)."""
+    """Return exp(-rate * gaps), at least exp(-700); too small by a relative 2**-40 at most."""
     exponents = gaps.astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
         exponents *= rate
@@ -197,7 +198,7 @@ class _Target:
     shift: int
 
     def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Return bounds of T that are about 2**-bits apart."""
+        """Return bounds on T that are about 2**-bits apart."""
         precision = max(bits + self.shift + self.length.bit_length(), 1)
         lower, upper = exp_enclosure(self.exponent, bits=precision)
         unit = self.length * Fraction(2) ** (self.shift - precision)
@@ -221,7 +222,7 @@ class _Target:
 def check_pieces(
     lengths: NDArray[np.uint64], losses: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return sizes as uint64 and losses as int64; refuse what are no pieces of a domain.
+    """Return sizes as uint64 and losses as int64; refuse arrays that are not valid pieces.
 
     >>> check_pieces(np.array([3, 0]), np.array([1, -1]))[0]
     array([3, 0], dtype=uint64)
@@ -244,7 +245,7 @@ def check_pieces(
 
 
 def _gaps(lengths: NDArray[np.uint64], losses: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return losses minus the smallest loss of a piece that is not empty; zero for empty ones."""
+    """Return losses minus the smallest loss of a non-empty piece; zero for empty pieces."""
     covered = lengths > 0
     best = losses.min(where=covered, initial=np.iinfo(np.int64).max)
     # Wrap-around subtraction of the two's complements is exact, because a gap is below 2**64.
@@ -258,8 +259,8 @@ def choose_heavy(
 ) -> int:
     """Return piece j as :func:`choose_weighted` does, for a few pieces of any length.
 
-    The same three steps with Python integers in place of floats: Q_j is the upper end of an
-    enclosure, so that pieces of 2^256 points need no other proof.
+    The same three steps are done with Python integers instead of floats: Q_j is the upper end of an
+    enclosure, so pieces of 2^256 points need no other proof.
 
     >>> from quorate.core.noise import SecureNoise
     >>> choose_heavy([2**256, 1], [200, 0], rate=Fraction(1, 1000), noise=SecureNoise())

@@ -1,10 +1,11 @@
-r"""Permute-and-flip over very many candidates in few levels, sampled exactly.
+r"""Permute-and-flip over very many candidates with few distinct losses, sampled exactly.
 
-Permute-and-flip asks all candidates in random order, each with its own coin, and takes the first
-whose coin shows heads. That is a race: every candidate arrives at a uniform time, and of those with
-heads the first one wins. Candidates of one loss are alike, so how many of them arrive with heads in
-a short time has a binomial law; given these numbers everyone who arrived is equally likely to have
-been the first. A domain of 2^32 points with a hundred losses costs a hundred such numbers.
+Permute-and-flip considers all candidates in random order, each with its own coin, and returns the
+first whose coin shows heads. This is a race: every candidate arrives at a uniform time, and the
+first one with heads wins. Candidates with the same loss are exchangeable, so the number of them
+that arrive with heads in a short time has a binomial law. Given these numbers, all who arrived are
+equally likely to have been the first. A domain of 2^32 points with a hundred different losses needs
+a hundred such numbers.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _NODES = 40
 
 @dataclass(frozen=True)
 class _Arrival:
-    r"""The chance of arriving with heads in stretch ``at`` of 2^halvings, given that not before.
+    r"""The probability of arriving with heads in interval ``at`` of 2^halvings, if not before.
 
-    For heads with probability :math:`p = e^{-x}` and stretches of length :math:`\tau` it is
-    :math:`\tau p / (1 - i \tau p)` in stretch i, which grows with p.
+    For heads with probability :math:`p = e^{-x}` and intervals of length :math:`\tau` it is
+    :math:`\tau p / (1 - i \tau p)` in interval i, which increases in p.
     """
 
     exponent: Fraction
@@ -43,7 +44,7 @@ class _Arrival:
     stays_away: bool = False
 
     def __call__(self, bits: int) -> tuple[int, int]:
-        """Enclose 2**bits times the chance, or times what is left of it to 1."""
+        """Return an enclosure of 2**bits times the probability, or times its complement."""
         work = bits + self.halvings + 16
         whole = 1 << (work + self.halvings)
         low, high = exp_enclosure(self.exponent, bits=work)
@@ -56,10 +57,11 @@ class _Arrival:
 def binomial(
     trials: int, exponent: Fraction, *, at: int = 0, halvings: int = 0, noise: NoiseSource
 ) -> int:
-    """Draw how many of ``trials`` candidates arrive with heads in one stretch of time.
+    """Draw how many of ``trials`` candidates arrive with heads in one time interval.
 
-    Heads have chance exp(-exponent). Of a chance above one half those who stay away are drawn, and
-    trials come in lots of which few are expected to succeed, so that any number is possible.
+    Heads have probability exp(-exponent). If the probability is above one half, the number of
+    candidates without heads is drawn instead. Trials are processed in batches with few expected
+    successes, so any number of trials is possible.
 
     >>> from quorate.core.noise import SeededNoise
     >>> binomial(5, Fraction(0), noise=SeededNoise(0))
@@ -85,11 +87,11 @@ def binomial(
 def first_heads(
     sizes: Sequence[int], gaps: Sequence[int], *, rate: Fraction, noise: NoiseSource
 ) -> int:
-    """Return the level that permute-and-flip chooses from; level j has ``sizes[j]`` candidates.
+    """Return the level from which permute-and-flip chooses; level j has ``sizes[j]`` candidates.
 
-    A candidate of level j shows heads with chance exp(-rate gaps[j]); some level of gap 0 must have
-    a candidate, who arrives with heads in the last stretch if not before. Given the level, all of
-    its candidates are equally likely.
+    A candidate of level j shows heads with probability exp(-rate gaps[j]). Some level of gap 0 must
+    have a candidate, which arrives with heads in the last interval if not before. Given the level,
+    all of its candidates are equally likely.
 
     >>> from quorate.core.noise import SeededNoise
     >>> first_heads([2**40, 3], [100, 0], rate=Fraction(1), noise=SeededNoise(0))
@@ -121,8 +123,9 @@ def flip_probabilities(
     r"""Return the law of :func:`first_heads` in floating point; for audits.
 
     Level j has probability
-    :math:`\int_0^1 N_j p_j (1 - t p_j)^{-1} \prod_i (1 - t p_i)^{N_i} \, dt`. The integrand falls
-    from 0 on at the scale of the number of heads, so panels grow from there.
+    :math:`\int_0^1 N_j p_j (1 - t p_j)^{-1} \prod_i (1 - t p_i)^{N_i} \, dt`. The integrand
+    decreases from 0 on, on a scale given by the number of heads, so the panels of the integration
+    grow from there.
 
     >>> flip_probabilities(np.array([1.0, 1.0]), np.log([1.0, 0.5])).round(6).tolist()
     [0.75, 0.25]

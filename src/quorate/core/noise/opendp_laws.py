@@ -1,6 +1,6 @@
-"""What OpenDP draws for us: noise of enormous scales, and noisy maxima.
+"""Laws drawn by OpenDP: noise of enormous scales, and noisy maxima.
 
-It checks nothing when it is called: :mod:`quorate.core.noise.sources` guards every input first.
+OpenDP does not check its inputs here: :mod:`quorate.core.noise.sources` checks every input first.
 """
 
 from __future__ import annotations

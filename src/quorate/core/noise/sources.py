@@ -1,25 +1,26 @@
-"""The only randomness that carries privacy: exact integers from the operating system's entropy.
+"""The only randomness that protects privacy: exact integers from the operating system's entropy.
 
-Uniform integers come from :mod:`secrets`, or from whole words of entropy. Additive noise is made of
-those words, many integers at once, by rejection. A magnitude x = k 2^b + u is proposed, where k
-counts the zeros before the first one of a row of fair coins and u is b fair bits, so that x comes
-up with probability 2^-(k+1+b). It is kept with probability c 2^k w(x), where w(x) = exp(-e) is the
-mass that is wanted, up to a factor. What is kept has mass proportional to w, exactly. With 2^b at
-least as large as the scale no such probability exceeds one: e is at least k for Laplace and
+Uniform integers come from :mod:`secrets`, or from whole words of entropy. Additive noise is
+computed from these words, many integers at once, by rejection sampling. A magnitude x = k 2^b + u
+is proposed, where k is the number of zeros before the first one in a row of fair coins and u is b
+fair bits. So x has probability 2^-(k+1+b). It is accepted with probability c 2^k w(x), where w(x) =
+exp(-e) is the desired mass, up to a factor. So accepted values have mass exactly proportional to w.
+If 2^b is at least the scale, no such probability exceeds one: e is at least k for Laplace and
 geometric noise (c = 1), and at least k^2 / 2 for Gaussian noise, where 2^k exp(-k^2 / 2) is at most
-1.2131 (c = 4/5). Two-sided laws have a sign, and refuse -0. Between a quarter and a half of all
-proposals are kept. Whether one is, is asked in floats by sums, products and one quotient alone,
-which are right to half a unit in the last place; no exponential of a mathematics library is
-trusted. A rough answer that errs by less than 2^-16 (see :func:`_chances`) mostly does; where it is
-not clear by more than that, one that is off by less than 2^-38 of the result (:func:`_chance`) is
-asked, and where that is not clear by far more, :mod:`quorate.core.noise.exact_decisions` finds it
-in integers.
+1.2131 (c = 4/5). Two-sided laws have a sign, and reject -0. Between a quarter and a half of all
+proposals are accepted. Acceptance is first decided in floats, by sums, products and one quotient
+alone, which are accurate to half a unit in the last place; no exponential of a mathematics library
+is trusted. A rough value with an error of less than 2^-16 (see :func:`_chances`) is mostly enough.
+If the decision is within this error, a value with a relative error of less than 2^-38
+(:func:`_chance`) is used. If it is also within a generous bound of that error,
+:mod:`quorate.core.noise.exact_decisions` decides in integers.
 
-Noisy maxima, and noise of enormous scales, come from OpenDP, which samples integer noise in big
-integers, adds, and only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact
+Noisy maxima, and noise of enormous scales, come from OpenDP. It samples integer noise in big
+integers, adds, and only then saturates at 64 bits. Its noisy maximum is permute-and-flip with exact
 flips on rationals (with replacement, the exponential mechanism, for zero-concentrated privacy).
-[1]_ [2]_ OpenDP checks nothing when it is called, so every input is guarded here. How long a draw
-takes depends on the values: an adversary who can time a release is outside the threat model.
+[1]_ [2]_ OpenDP does not check its inputs here, so every input is checked in this module. The time
+of a draw depends on the values: an adversary who can measure the time of a release is outside the
+threat model.
 
 References
 ----------
@@ -94,10 +95,10 @@ Floats = NDArray[np.float64]
 class NoiseSource(ComposedLaws):
     """A source of noise; mechanisms get all their randomness from one.
 
-    The public methods guard their inputs and hand them to three hooks, so that no source can forget
-    a guard: add noise of a distribution, choose by a distribution, draw a uniform integer. Samplers
-    made of several draws go through :meth:`sample`. ``numerics`` goes into the guarantee of every
-    release.
+    The public methods check their inputs and pass them to three hooks, so that no source can omit a
+    check: add noise of a distribution, choose by a distribution, draw a uniform integer. Samplers
+    made of several draws go through :meth:`sample`. ``numerics`` is copied to the guarantee of
+    every release.
     """
 
     numerics: Numerics = Numerics.VOID
@@ -140,10 +141,10 @@ class NoiseSource(ComposedLaws):
         return self._uniform_below(int(upper))
 
     def uniform_words(self, count: int) -> Words:
-        """Return ``count`` independent uniform words of 64 bits: the bits of many draws at once.
+        """Return ``count`` independent uniform words of 64 bits: random bits for many draws.
 
         A randomizer compares bits of a word with an integer threshold, so that a million exact
-        draws take one call.
+        draws need one call.
 
         >>> SecureNoise().uniform_words(3).dtype
         dtype('uint64')
@@ -168,9 +169,9 @@ class NoiseSource(ComposedLaws):
         return self._choose("gumbel_max", _candidates(scores), scale_of(scale=scale))
 
     def gaussian_ahead(self, sigmas: Sequence[float], *, size: int) -> DrawnAhead | None:
-        """Draw vectors of discrete Gaussian noise that will be added later, if that is quicker.
+        """Draw vectors of discrete Gaussian noise for later releases, if this is quicker.
 
-        A test double draws when a release asks, so that its record stays in order.
+        A test double draws only at the release, so that its record stays in order.
 
         >>> ahead = SecureNoise().gaussian_ahead([3.0, 5.0], size=2)
         >>> ahead.add(np.array([10, -10]), sigma=5.0).shape
@@ -224,7 +225,7 @@ class SecureNoise(NoiseSource):
         return np.array(opendp_laws()[law](scale=scale)(given), dtype=np.int64)
 
     def gaussian_ahead(self, sigmas: Sequence[float], *, size: int) -> DrawnAhead | None:
-        """Draw them by :func:`exact_rows`; long ones would gain nothing."""
+        """Draw vectors by :func:`exact_rows`; long vectors would not become quicker."""
         scales = [scale for scale in map(float, sigmas) if 0.0 < scale <= LARGEST_SCALE]
         overridden = type(self)._add is not SecureNoise._add  # by who wants to see every release
         if overridden or not 0 < size * len(scales) <= _AT_ONCE:
@@ -247,9 +248,9 @@ class SecureNoise(NoiseSource):
 
 
 class DrawnAhead:
-    """Vectors of Gaussian noise, by sigma, each to be added once and by the process that drew it.
+    """Vectors of Gaussian noise, by sigma, each used once and by the process that drew it.
 
-    Until it is added it is nobody's noise: it depends on no data and has shown nothing.
+    Before it is used, a vector does not depend on any data and has revealed nothing.
 
     >>> ahead = DrawnAhead({3.0: np.array([1, -2])})
     >>> ahead.add(np.array([10, 10]), sigma=3.0)
@@ -262,7 +263,7 @@ class DrawnAhead:
         self._vectors, self._process = vectors, this_process()
 
     def add(self, values: Integers, *, sigma: float) -> Integers | None:
-        """Add the vector of exactly this law and length, if there is one; it is gone then."""
+        """Add the vector of exactly this law and length, if there is one, and remove it."""
         if self._process != this_process():  # a fork: the parent adds what is here
             self._vectors = {}
         noise = self._vectors.pop(sigma, None)
@@ -272,7 +273,7 @@ class DrawnAhead:
 
 
 def exact_integers(law: str, count: int, *, scale: float, words: WordSource) -> Integers:
-    """Return ``count`` independent integers of a law, from as many uniform words as it takes.
+    """Return ``count`` independent integers of a law, from as many uniform words as needed.
 
     Parameters
     ----------
@@ -280,7 +281,7 @@ def exact_integers(law: str, count: int, *, scale: float, words: WordSource) -> 
         Mass proportional to exp(-z^2 / (2 scale^2)), exp(-abs(z) / scale), or that for z >= 0.
     count : int
     scale : float
-        At most :data:`LARGEST_SCALE`; its exact value is meant.
+        At most :data:`LARGEST_SCALE`; the float is taken as an exact number.
     words : callable
         Returns so many independent uniform words of 64 bits.
 
@@ -324,13 +325,13 @@ def exact_rows(law: str, scales: Sequence[float], size: int, words: WordSource) 
 
 
 def _tries(scale: float, count: int) -> int:
-    """Return how many proposals mostly hold ``count`` that are kept, from public numbers alone."""
+    """Return how many proposals usually contain ``count`` accepted ones, from public numbers."""
     share = max(0.2, 0.5 * scale * 2.0 ** -_bits_of(scale))
     return math.ceil((count + 1.5 * math.sqrt(count) + 1.0) / share)
 
 
 def _kept(law: str, scale: float, drawn: Words, words: WordSource) -> Integers:
-    """Return the integers that are kept of one proposal for each coin, in their order."""
+    """Return the accepted integers, with one proposal for each coin, in their order."""
     integers, keep = _judged(law, scale, _bits_of(scale), drawn, words)
     return integers[keep]
 
@@ -338,7 +339,7 @@ def _kept(law: str, scale: float, drawn: Words, words: WordSource) -> Integers:
 def _judged(
     law: str, scale: float | Floats, width: int | Integers, drawn: Words, words: WordSource
 ) -> tuple[Integers, NDArray[np.bool_]]:
-    """Return what is proposed and what of it is kept; each proposal may have a scale of its own."""
+    """Return proposals and which of them are accepted; each may have its own scale."""
     coins, bits, marks = drawn
     zeros = np.subtract(np.bitwise_count(coins ^ (coins - _ONE)), 1, dtype=np.int64)
     magnitudes = zeros << width
@@ -370,7 +371,7 @@ def _one_integer(law: str, scale: float, words: WordSource) -> int:
 
 
 def _first_kept(law: str, scale: float, drawn: Words, words: WordSource) -> int | None:
-    """Return the first integer that is kept, if any: the first one of :func:`_kept`."""
+    """Return the first accepted integer, if any: the first one of :func:`_kept`."""
     width = _bits_of(scale)
     for coin, low, mark in zip(*drawn.tolist(), strict=True):
         tosses, negative = coin & int(_COINS), coin > int(_COINS)
@@ -387,7 +388,7 @@ def _first_kept(law: str, scale: float, drawn: Words, words: WordSource) -> int 
 def _decided(
     law: str, scale: float, tosses: int, zeros: int, magnitude: int, mark: int, words: WordSource
 ) -> tuple[bool, int]:
-    """Tell whether one proposal is accepted, and which one; a row of zeros continues."""
+    """Return whether one proposal is accepted, and its value; a row of zeros continues."""
     if tosses:
         chance, shown = _chance(law, scale, zeros, magnitude), mark * 2.0**-WORD
         if abs(shown - chance) > chance * _RELATIVE + _ABSOLUTE:
@@ -400,7 +401,7 @@ def _decided(
 
 
 def _chance(law: str, scale: float, zeros: int, magnitude: int) -> float:
-    """Return about c 2^k exp(-e), by operations that IEEE 754 rounds correctly.
+    """Return approximately c 2^k exp(-e), by operations that IEEE 754 rounds correctly.
 
     With f = e - k ln 2 below 45 the quotient, the square and the difference err by less than 2^-43
     together, since e < 45 + k ln 2 < 90 and k <= 63. Seven terms of the series of exp(-f / 2048)
@@ -428,11 +429,11 @@ def _bits_of(scale: float) -> int:
 
 
 def _chances(law: str, scale: float | Floats, zeros: Integers, magnitudes: Integers) -> Floats:
-    """Return :func:`_chance` of many proposals except for less than 2^-16, by the same operations.
+    """Return approximations of :func:`_chance` of many proposals, with errors below 2^-16.
 
-    Three terms of the series of exp(-f / 128) leave out less than (f / 128)^3 / 6 if f > 0, which
-    128 products make at most exp(-f) (exp(d) - 1) with d = f^3 exp(f / 128) / 98304: that is less
-    than 2^-16.1 everywhere, and of -0.2 < f < 0 there is less than 2^-20.
+    Three terms of the series of exp(-f / 128) leave an error below (f / 128)^3 / 6 if f > 0. After
+    128 products this is at most exp(-f) (exp(d) - 1) with d = f^3 exp(f / 128) / 98304, which is
+    less than 2^-16.1 everywhere; for -0.2 < f < 0 the error is less than 2^-20.
     """
     with np.errstate(all="ignore"):
         if law == "discrete_gaussian":
@@ -459,7 +460,7 @@ _SECURE = SecureNoise()
 
 @dataclass
 class Block:
-    """A block of ``use_noise``: its source, its process and thread, and whether it runs."""
+    """A block of ``use_noise``: its source, its process and thread, and whether it is active."""
 
     source: NoiseSource
     owner: tuple[int, int, int]
@@ -472,9 +473,9 @@ BLOCK: ContextVar[Block | None] = ContextVar("quorate_noise", default=None)
 def ambient_noise() -> NoiseSource:
     """Return the source that a mechanism uses when none is given: secure, outside of tests.
 
-    A block of :func:`~quorate.core.noise.doubles.use_noise` holds for the thread that opened it and
-    until it is left. Other threads, forked processes and whatever outlives the block draw secure
-    noise, even where they are given a copy of the context.
+    A block of :func:`~quorate.core.noise.doubles.use_noise` applies to the thread that opened it,
+    until the block ends. Other threads, forked processes and code that runs after the block draw
+    secure noise, even if they have a copy of the context.
 
     >>> ambient_noise()
     SecureNoise()

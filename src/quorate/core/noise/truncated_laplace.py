@@ -1,9 +1,9 @@
-r"""A discrete Laplace law that is cut off on both sides, drawn exactly.
+r"""A discrete Laplace law that is truncated on both sides, sampled exactly.
 
 :math:`R \in \{0, \dots, 2\kappa\}` has mass proportional to :math:`e^{-\varepsilon|r-\kappa|}`. It
-is the noisy limit of a propose-test-release step: a distance :math:`v` to bad data, which one user
-moves by at most 1, passes the test if :math:`v \le R`. Nothing passes at :math:`v > 2\kappa`, and
-everything at :math:`v = 0`. (Definition 8 of Ghazi et al. [1]_.)
+is the noisy limit of a propose-test-release step: a distance :math:`v` to unsuitable data, which
+one user moves by at most 1, passes the test if :math:`v \le R`. Nothing passes at :math:`v >
+2\kappa`, and everything at :math:`v = 0`. (Definition 8 of Ghazi et al. [1]_.)
 
 References
 ----------
@@ -40,19 +40,18 @@ _BITS = 256
 
 @dataclass(frozen=True)
 class TruncatedLaplace:
-    r"""The law of the noisy limit R; a part of mechanisms, no release by itself.
+    r"""The law of the noisy limit R; it is a part of mechanisms and no release by itself.
 
     Privacy
     -------
-    proof : Masses next to each other have the ratio :math:`e^{\pm\varepsilon}`. So
-        :math:`P[R \ge v] \le e^\varepsilon P[R \ge v+1] + P[R = 2\kappa]` and
-        :math:`P[R < v+1] \le e^\varepsilon P[R < v] + P[R = 0]` for every integer v, and both
-        last terms are the same number, :attr:`tail`.
+    proof : Neighbouring masses have the ratio :math:`e^{\pm\varepsilon}`. So :math:`P[R \ge v] \le
+        e^\varepsilon P[R \ge v+1] + P[R = 2\kappa]` and :math:`P[R < v+1] \le e^\varepsilon P[R <
+        v] + P[R = 0]` for every integer v, and both last terms are the same number, :attr:`tail`.
 
     Parameters
     ----------
     epsilon : float or Fraction
-        Loss of one step of the distance; a float means that float's exact value.
+        Privacy loss of one step of the distance; a float is taken as an exact number.
     reach : int
         The :math:`\kappa` of the paper: the middle of the support.
 

@@ -1,7 +1,7 @@
-"""Votes for keys of a universe nobody can list: one key a user, or none.
+"""Votes for keys of a universe that cannot be listed: one key per user, or none.
 
-:class:`Ballots` are what each user votes for; :class:`SealedVotes` how many users vote for each
-key. One user moves the votes as a tally of labels is moved: by one vote, or two if replaced.
+:class:`Ballots` are the votes of the users; :class:`SealedVotes` is the number of votes for each
+key. One user moves the votes like a tally of labels: by one vote, or by two if replaced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Ballots(Closed):
-    """One key for each user; what is no key of the universe is no vote."""
+    """One key for each user; a value that is not a key of the universe is no vote."""
 
     __slots__ = ("__keys", "among", "relation")
     _how = "Count the votes, or give it to a protocol of reports."
@@ -48,12 +48,12 @@ class Ballots(Closed):
         return "Ballots(one key a user)"
 
     def votes(self, size: int | None = None) -> SealedVotes:
-        """Count the votes for each key, of integers below ``size`` or of any keys."""
+        """Count the votes for each key; keys are integers below ``size``, or anything hashable."""
         counts = count_votes(self.__keys, size=size)
         return SealedVotes(_KEY, counts, Moves.of_tally(self.relation), self.relation, self.among)
 
     def of_key(self, key: Key | None) -> Sealed:
-        """Count the votes for one public key; for none there are none."""
+        """Count the votes for one public key; None has no votes."""
         votes = 0 if key is None else np.count_nonzero(self.__keys == key)
         moves = Moves.of_tally(self.relation).of_some(1)
         return seal([votes], moves.of_one(moves.largest), self.relation, self.among)
@@ -65,7 +65,7 @@ class Ballots(Closed):
 
 
 class SealedVotes(Closed):
-    """How many users vote for each key; which keys have votes is private too."""
+    """The number of votes for each key; which keys have votes is also private."""
 
     __slots__ = ("__counts", "among", "moves", "relation")
     _how = "Give it to ChooseKey, StableChoice or StableHistogram."
@@ -87,10 +87,10 @@ class SealedVotes(Closed):
         return f"SealedVotes(one user moves {self.moves.l1} votes)"
 
     def beside(self, other: SealedVotes, *, shift: int) -> SealedVotes:
-        """Return votes for the keys below ``shift``, and from there on for those of other votes.
+        """Return votes for keys below ``shift``, followed by other votes, shifted by ``shift``.
 
-        Two votes for one key would move it twice, and text has no place behind a number: a key
-        that is no integer, or not below ``shift``, is no vote.
+        Two votes of one user for one key would move it twice, and text cannot be shifted. So a key
+        that is not an integer, or not below ``shift``, is no vote.
         """
         if self.relation is not other.relation or self.among is not other.among:
             raise RelationMismatchError("Expected votes of the same people.")
@@ -107,12 +107,12 @@ class SealedVotes(Closed):
 
 @dataclass(frozen=True)
 class VotesOf:
-    """Asks some users for their keys; runs where they lie."""
+    """Gets the keys of some users; runs where they are stored."""
 
     choice: Callable[[UserData], NDArray[Any]]
 
     def __call__(self, part: UserData) -> NDArray[Any]:
-        """Return one key a user."""
+        """Return one key per user."""
         found = call_quietly(lambda: _kept_apart(self.choice(part)))
         if found is None or found.shape != (part.n_users,):
             raise SchemaError("Expected one key a user; what was found is withheld.")
@@ -129,7 +129,7 @@ def ballots_of(
 
 
 def _kept_apart(keys: Any) -> NDArray[Any]:
-    """Return a list as it is: as an array, one user's text would make texts of all numbers.
+    """Return a list unchanged; as an array, one user's text would turn all numbers into text.
 
     >>> _kept_apart([5, "a"])
     array([5, 'a'], dtype=object)
@@ -143,10 +143,10 @@ def _kept_apart(keys: Any) -> NDArray[Any]:
 
 
 def opened_ballots(ballots: Ballots) -> NDArray[Any]:
-    """Return the keys; for a protocol whose devices send reports that protect them."""
+    """Return the keys; for a protocol whose devices send privately randomized reports."""
     return ballots._open(_KEY)
 
 
 def opened_votes(votes: SealedVotes) -> Mapping[Key, int]:
-    """Return the votes; for a mechanism that has written down what they cost."""
+    """Return the votes; for a mechanism that has recorded their cost."""
     return votes._open(_KEY)

@@ -1,17 +1,17 @@
-"""Sums over people's cells: what each person holds in each of some public groups.
+"""Sums over users' cells: each user's values in each of some public groups.
 
-A person is in a few of many groups, so no row of all groups is written down: a function says of
-each *cell*, one person in one group, what it holds. Each number of a cell is bounded over all of a
-person's cells by a block of :class:`~quorate.core.bounds.blocks.Blocks`, here, whatever the
-function returned.
+A user is in few of many groups, so rows over all groups are never stored. Instead a function gives
+the value of each *cell*, that is of one user in one group. Each number of a cell is clipped over
+all cells of a user by a block of :class:`~quorate.core.bounds.blocks.Blocks`. This happens here,
+whatever the function returned.
 
-**Proof of the moves.** Cells that name the same person and group are added up first, so that a
-person's cells are the coordinates of one vector a block.
-:func:`~quorate.core.bounds.lengths.capped_steps` pulls that vector in to the length of its block,
-in whole steps; a cell outside of the groups, and one of a person who is not there, is none. Only a
-person's own cells are added up for their length, one after the other, so that a person's steps
-depend on nobody else, to the last bit. The sum over people is one of integers, whose moves are
-those that the bound proves.
+**Proof of the sensitivity.** Cells that name the same user and group are added up first, so that a
+user's cells are the coordinates of one vector per block.
+:func:`~quorate.core.bounds.lengths.capped_steps` scales that vector down to the length of its
+block, in whole steps; a cell outside of the groups, or of an unknown user, is dropped. Only a
+user's own cells are added up for the length, one after the other, so that a user's steps depend on
+nobody else, to the last bit. The sum over users is one of integers, whose sensitivity is proved by
+the bound.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EXACT = 2.0**53
 
 @dataclass(frozen=True)
 class AddedCells:
-    """Adds up the bounded cells of the users of a part; runs where they lie.
+    """Adds up the bounded cells of the users of a part; runs where they are stored.
 
     >>> from quorate.core.bounds.lengths import Lengths
     >>> people = UserData.from_arrays([[9.0], [1.0]], users=["ann", "bob"])
@@ -94,7 +94,7 @@ class AddedCells:
 
 
 def _totals(groups: Integers, steps: Floats, size: int) -> Integers:
-    """Return the exact sum of whole steps in each group, by whichever way is quicker."""
+    """Return the exact sum of whole steps in each group, by the quicker of two ways."""
     largest = max(-float(steps.min(initial=0.0)), float(steps.max(initial=0.0)))
     if len(steps) * largest < _EXACT:
         return np.bincount(groups, weights=steps, minlength=size).astype(np.int64)

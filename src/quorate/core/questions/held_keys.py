@@ -1,15 +1,15 @@
-r"""Which keys each user holds, several of them, of a universe nobody can list.
+r"""Sets of keys that users hold, from a universe that cannot be listed.
 
-:class:`HeldKeys` are asked round by round for totals: everybody divides one length among those own
-keys that are still *in play*, at most so many. Which of them these are is a function of what the
-user holds, of a public seed, and of the noisy totals of the round before.
+:class:`HeldKeys` answers queries for totals in several rounds. In each round every user divides one
+length among those of the own keys that are still *in play*, up to a largest number of keys. Which
+keys a user chooses is a function of what the user holds, of a public seed, and of the noisy totals
+of the round before.
 
-**Proof of the moves.** A user with m of their keys chosen adds the integer part of :math:`R / \sqrt
-m` to each of them, so the squares of what a user adds are at most :math:`R^2` together. Nothing is
-negative, so two users are at most the root of 2 times that apart. The order in which keys are
-chosen is that of their noisy totals or of random words; equal ones stand in the order of the keys
-themselves. None of these depends on which keys others hold: places of keys do, but not the order of
-two of them.
+**Proof of the sensitivity.** A user with m chosen keys adds the integer part of :math:`R / \sqrt m`
+to each of them, so the squares of the contribution add up to at most :math:`R^2`. Nothing is
+negative, so two users are at most :math:`\sqrt 2 R` apart. Keys are chosen in the order of their
+noisy totals or of random words; ties are broken by the keys themselves. None of this depends on the
+keys of other users: indices of keys do, but not the order of two keys.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ Words = NDArray[np.uint64]
 
 
 class KeysOf(Protocol):
-    """Says which keys users hold, as numbers that stand in the order of the keys.
+    """Gives the keys of users, as numbers in the order of the keys.
 
-    The number of a key may depend on which other keys there are, but not the order of two of them.
+    The number of a key may depend on the other keys, but not the order of two keys.
     """
 
     def __call__(self, part: UserData) -> tuple[Integers, Integers]:
-        """Return, for each key that somebody holds, whose it is and its number."""
+        """Return the owner and the number of each key that somebody holds."""
 
     def words(self, numbers: Integers) -> Words:
-        """Return a word for each of these keys, a function of the key alone."""
+        """Return a random word for each of these keys, a function of the key alone."""
 
     def name(self, number: int) -> Any:
-        """Return a key."""
+        """Return the key with this number."""
 
 
 class HeldKeys(Closed):
@@ -79,18 +79,18 @@ class HeldKeys(Closed):
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """The keys of all users, opened: for a mechanism that has written down what it costs.
+    """The opened keys of all users; for a mechanism that has recorded their cost.
 
     Attributes
     ----------
     owners : array of integers
-        Whose each holding is, in order; nobody holds a key twice.
+        The user of each pair of a user and a key, in order; no pair occurs twice.
     places : array of integers
-        The place of its key in ``numbers``.
+        The index of its key in ``numbers``.
     words : array of uint64
-        A public random word of each holding, of its user and key alone.
+        A public random word of each pair, from its user and key alone.
     numbers : array of integers
-        Of all keys that anybody holds, in order.
+        The numbers of all keys that anybody holds, in order.
     keys : KeysOf
     """
 
@@ -104,7 +104,7 @@ class Division:
     def of(
         cls, owners: Integers, numbers: Integers, own: Words, word: np.uint64, keys: KeysOf
     ) -> Division:
-        """Return keys by their numbers; ``own`` is the key of each holding's user."""
+        """Return the division for keys given by numbers; ``own`` is the user's key of each pair."""
         every, places = np.unique(numbers, return_inverse=True)
         words = mix(keys.words(every)[places] + mix(own + word))
         return cls(owners, places.astype(np.int64), words, every, keys)
@@ -121,15 +121,15 @@ class Division:
     def totals(
         self, playing: NDArray[np.bool_], before: Integers | None, *, most: int, radius: int
     ) -> Integers:
-        """Return what everybody together adds to each key.
+        """Return the sum of the contributions of all users to each key.
 
         Parameters
         ----------
         playing : array of bool
             Which keys are in play.
         before : array of integers or None
-            The noisy totals of the round before: who holds more than ``most`` keys in play takes
-            those with the largest. Without them, random ones.
+            The noisy totals of the round before. A user with more than ``most`` keys in play
+            chooses those with the largest totals. Without totals the choice is random.
         most : int
         radius : int
 
@@ -161,12 +161,12 @@ class Division:
 
 
 def division_of(held: HeldKeys) -> Division:
-    """Return the keys of all users; for a mechanism that has written down what they cost."""
+    """Return the keys of all users; for a mechanism that has recorded their cost."""
     return held._open(_KEY)
 
 
 def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None) -> HeldKeys:
-    """Ask users which keys they hold; how often they do so makes no difference.
+    """Query which keys users hold; repetitions make no difference.
 
     >>> data = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> held_keys(People(data, Relation.REPLACE), _Listed(("tea", "mate")), random_state=0)
@@ -235,26 +235,26 @@ def keys_by_hand(users: Sequence[Iterable[Any]], relation: Relation) -> HeldKeys
 
 @dataclass(frozen=True)
 class _Listed:
-    """Keys of a list; the numbers of users' records are places in it."""
+    """Keys of a list; the numbers in users' records are indices into it."""
 
     keys: tuple[Key, ...]
 
     def words(self, numbers: Integers) -> Words:
-        """Return a word for each key, of its text alone."""
+        """Return a random word for each key, from its text alone."""
         texts = [repr(self.keys[number]).encode() for number in numbers.tolist()]
         return mix(np.array([int.from_bytes(text[:8], "big") for text in texts], np.uint64))
 
     def name(self, number: int) -> Key:
-        """Return a key."""
+        """Return the key with this number."""
         return self.keys[number]
 
     def __call__(self, part: UserData) -> tuple[Integers, Integers]:
-        """Return the keys of users by hand."""
+        """Return the listed keys of the users."""
         return part.user_index().astype(np.int64), part.X[:, 0].astype(np.int64)
 
 
 def _shares(most: int, radius: int) -> Integers:
-    """Return what each of 0, 1, 2, ... keys of a user gets: the root of R^2 / m, rounded down.
+    """Return the contribution to each key for 0, 1, 2, ... keys: the root of R^2 / m, rounded down.
 
     >>> _shares(4, 100).tolist()
     [0, 100, 70, 57, 50]

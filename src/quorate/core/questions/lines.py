@@ -1,11 +1,11 @@
-"""Scores along a line: candidates in an order, more of them than anybody can list.
+"""Scores on a line: ordered candidates, too many to be listed.
 
-Along the line a user's count of mistakes is a step function. :class:`Walk` holds the steps of all
-users; what a user says at each height of the own steps is cut here to public limits, and the
-differences of what is said one after the other are added up over users. So the loss of every point
-is a sum of one number within the limits for each user, as in
-:mod:`~quorate.core.questions.scores`, and moves no further. Where the steps lie is private, and so
-is into how many pieces they cut the line: :class:`SealedLine` shows neither.
+Along the line a user's number of mistakes is a step function. :class:`Walk` stores the steps of all
+users. A user's score after each of the own steps is clipped here to public limits, and the
+differences of successive scores are added up over users. So the loss of every point is a sum of one
+number within the limits for each user, as in :mod:`~quorate.core.questions.scores`, and moves no
+further. The positions of the steps are private, and so is the number of pieces into which they
+divide the line: :class:`SealedLine` shows neither.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FURTHEST = SUM_LIMIT >> 31
 
 
 class Steps(Protocol):
-    """Where the counts of some users change along a line; in the order of the places.
+    """The changes of some users' counts along a line, in the order of their positions.
 
     The steps of one user are a function of this user's records and of public numbers.
     """
@@ -66,17 +66,17 @@ class Steps(Protocol):
 
     @property
     def positions(self) -> Places:
-        """From which point on a change holds, in increasing order."""
+        """The first point after each change, in increasing order."""
         ...
 
     @property
     def user(self) -> Integers:
-        """Whose change it is."""
+        """The user of each change."""
         ...
 
     @property
     def after(self) -> Integers:
-        """The user's count from there on."""
+        """The user's count after the change."""
         ...
 
     @property
@@ -141,7 +141,7 @@ class Heights:
         return fewest
 
     def added_up(self, initial: Integers, after: Integers) -> Integers:
-        """Add up one number a user and point, given at the first point and after each step."""
+        """Add up one number per user and point, given at the first point and after each step."""
         changes = np.empty_like(after)
         np.subtract(after[1:], after[:-1], out=changes[1:])
         changes[self.first] = after[self.first] - initial[self.user[self.first]]
@@ -155,7 +155,7 @@ class Heights:
         return np.int64(initial.sum()) + np.cumsum(moved).astype(np.int64)
 
     def cut(self, steps: int) -> Heights:
-        """Return the first steps of each user: as many as are public."""
+        """Return the first steps of each user, up to a public number."""
         held = np.diff(np.r_[self.first, self.user.size])
         rank = np.arange(self.user.size) - np.repeat(self.first, held)
         kept = rank < steps
@@ -182,15 +182,15 @@ class SpokenAlong(Protocol):
         ...
 
     def __call__(self, view: View, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what each user says at the first point, and after each of the own steps.
+        """Return each user's score at the first point, and after each of the own steps.
 
-        As in every estimator: what a user says is a function of this user's records.
+        A user's scores are a function of this user's records.
         """
         ...
 
 
 class Walk(Closed):
-    """People along a line, whose steps are found once where they lie in memory."""
+    """People along a line; in memory their steps are computed only once."""
 
     __slots__ = ("__here", "__people", "size", "view")
     _how = "Ask it for scores along the line, or for one row a user."
@@ -228,10 +228,11 @@ class Walk(Closed):
         return self._line(starts, losses, moves)
 
     def duels(self, verdict: Verdict, *, most_pieces: int) -> SealedLine:
-        """Return twice the worst duel of each point, for so few users that a table has room.
+        """Return twice the worst duel of each point. The users must be few enough for a table.
 
-        The table of duels grows with the square of the pieces, so each user keeps as many steps as
-        fit, all with ``most_pieces``: a public number where the number of users is.
+        The table of duels grows with the square of the number of pieces. So each user keeps only as
+        many steps as give ``most_pieces`` altogether, a number that is public if the number of
+        users is.
         """
         refuse_unproved(verdict)
         people = self.__people
@@ -261,7 +262,7 @@ class Walk(Closed):
 
 
 class ViewOf(Protocol):
-    """Finds the steps of some users; frozen, so that it can be sent to where they lie."""
+    """Finds the steps of some users; it is immutable, so that it can be sent to workers."""
 
     @property
     def size(self) -> int:
@@ -269,12 +270,12 @@ class ViewOf(Protocol):
         ...
 
     def __call__(self, users: UserData) -> View:
-        """Return what judges look at; its ``events`` are the steps."""
+        """Return the input of a score; its ``events`` are the steps."""
         ...
 
 
 class _Seen:
-    """What is known of people in memory, and their steps, each found once."""
+    """Data computed about people in memory, and their steps, each computed once."""
 
     def __init__(self, users: UserData, view: ViewOf) -> None:
         self._users, self._view, self.n_users = users, view, users.n_users
@@ -298,7 +299,7 @@ class _Seen:
 
 
 class SealedLine(Closed):
-    """A loss for each point of a line, in pieces of equal loss that nobody can see."""
+    """A loss for each point of a line, in pieces of equal loss that are private."""
 
     __slots__ = ("__losses", "__starts", "among", "moves", "relation", "size")
     _how = "Choose a point of it with ChooseOrdered, or release its smallest loss."
@@ -323,7 +324,7 @@ class SealedLine(Closed):
         return f"SealedLine(size={self.size}, one user moves a loss by at most {reach})"
 
     def min(self) -> Sealed:
-        """Return the smallest loss: it moves no further than any."""
+        """Return the smallest loss; it moves no further than any loss."""
         smallest = np.array([self.__losses.min()])
         return seal(smallest, self.moves.extremes(1), self.relation, self.among)
 
@@ -333,7 +334,7 @@ class SealedLine(Closed):
         return self._with(self.__starts, losses, self.moves.above_least(self.size))
 
     def maximum(self, other: SealedLine) -> SealedLine:
-        """Return the larger of two losses at each point: it moves as one of them does."""
+        """Return the larger of two losses at each point; it moves as far as one of them."""
         same = self.relation is other.relation and self.among is other.among
         if not same or self.size != other.size:
             raise RelationMismatchError("Expected losses of the same people along the same line.")
@@ -361,9 +362,9 @@ class SealedLine(Closed):
         return self._with(inside, self.__losses[pieces], moves, size=last - first + 1)
 
     def stretched(self, places: Places, copies: Places) -> SealedLine:
-        """Let every point from ``places[i]`` on stand ``copies[i]`` times; both are public.
+        """Repeat every point from ``places[i]`` on ``copies[i]`` times; both are public.
 
-        A copy has the loss of its point, which moves no further for that.
+        A copy has the loss of its point, so it moves no further.
         """
         # Two sorted rows: a merge is ten times as quick as numpy's search for distinct numbers.
         edges = np.sort(np.concatenate([self.__starts, places]), kind="stable")
@@ -398,9 +399,10 @@ def walk_of(people: People, crowd: Crowd, view: ViewOf) -> Walk:
 def line_of_pieces(
     lengths: Places, losses: Integers, moves: Moves, relation: Relation, among: object | None
 ) -> SealedLine:
-    """Seal losses along a line that is given in pieces of equal loss, perhaps empty ones.
+    """Seal losses on a line that is given in pieces of equal loss, perhaps empty ones.
 
-    Who calls has proved the moves; whether they are pieces is checked when the line is opened.
+    The caller has proved the sensitivity; whether the pieces are valid is checked when the line is
+    opened.
     """
     sizes = np.asarray(lengths).astype(np.uint64)
     starts = np.cumsum(sizes) - sizes
@@ -408,7 +410,7 @@ def line_of_pieces(
 
 
 def opened_line(line: SealedLine) -> tuple[Places, Integers]:
-    """Return lengths and losses of the pieces; for a choice that has written down its cost."""
+    """Return lengths and losses of the pieces; for a choice that has recorded its cost."""
     return line._open(_KEY)
 
 
@@ -453,7 +455,7 @@ def _rows_of_part(
 
 
 def _duels(heights: Heights, verdict: Verdict) -> tuple[Places, Integers]:
-    """Return where pieces begin, and twice the worst duel of each."""
+    """Return the first points of the pieces, and twice the worst duel of each."""
     starts = heights.starts
     furthest = heights.n_users * max(verdict.highest, -verdict.lowest)
     kind = np.int32 if furthest < 2**31 else np.int64  # sums on the way may wrap around

@@ -1,11 +1,11 @@
-"""Duels: every user compares each two candidates, and a candidate is as good as its worst duel.
+"""Duels: every user compares all pairs of candidates; a candidate's loss is its worst duel.
 
-A user's term in a duel of h against h' lies between public limits by construction: it is one of
-three numbers, or a difference that is clipped here. With w the width between the limits, replacing
-the user moves each duel by at most w, hence the worst duel of h by at most w and the loss, which is
-twice it, by 2 w. With one more user the worst duel moves by something between the limits and n by
-1, so 2 x worst - (highest + lowest) x n moves by something in [-w, w]; the second term is the same
-for all candidates and does not change what is chosen.
+A user's term in a duel of h against h' lies between public limits: it is one of three numbers, or a
+difference that is clipped here. With w the width between the limits, replacing the user moves each
+duel by at most w, hence the worst duel of h by at most w, and the loss, which is twice the worst
+duel, by at most 2 w. With one more user the worst duel moves by something between the limits and n
+by 1, so 2 x worst - (highest + lowest) x n moves by something in [-w, w]. The second term is the
+same for all candidates and does not change the choice.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ class Verdict(ABC):
             )
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return how far one user moves a loss: see the top of this file."""
+        """Return the sensitivity of a loss; see the module."""
         width = self.highest - self.lowest
         return 2 * width if relation is Relation.REPLACE else width
 
     def moves(self, candidates: int, relation: Relation) -> Moves:
-        """Return how far one user moves the losses of so many candidates."""
+        """Return the sensitivity of the losses of so many candidates."""
         reach = self.sensitivity(relation)
         return Moves.of_scores(reach, coordinates=candidates, one_sided=False)
 
 
 @dataclass(frozen=True)
 class BySign(Verdict):
-    """``loss`` if the first errs more often, ``-gain`` if it errs less often, nothing for a tie.
+    """``loss`` if the first candidate errs more often, ``-gain`` if less often, 0 for a tie.
 
     >>> BySign(2, 1).judge(np.array([3, 1, 2]), np.array([2, 2, 2])).tolist()
     [2, -1, 0]
@@ -103,16 +103,16 @@ class BySign(Verdict):
 
     @property
     def highest(self) -> int:
-        """A lost duel."""
+        """The value of a lost duel."""
         return self.loss
 
     @property
     def lowest(self) -> int:
-        """A won duel."""
+        """The value of a won duel."""
         return -self.gain
 
     def judge(self, first: Integers, second: Integers) -> Integers:
-        """Return ``loss`` where the first errs more, ``-gain`` where it errs less, else 0."""
+        """Return ``loss`` if the first candidate errs more, ``-gain`` if it errs less, else 0."""
         verdict: Integers = self.loss * (first > second) - self.gain * (first < second)
         return verdict
 
@@ -139,7 +139,7 @@ class ByDifference(Verdict):
 
     @property
     def lowest(self) -> int:
-        """The clip on the other side."""
+        """The lower end of the clip."""
         return -self.tau
 
     def judge(self, first: Integers, second: Integers) -> Integers:
@@ -156,7 +156,7 @@ class ByDifference(Verdict):
 
 
 def refuse_unproved(verdict: Verdict) -> None:
-    """Refuse a verdict whose limits nobody has proved: what it adds up is not cut again."""
+    """Refuse a verdict whose limits are not proved, because its sums are not clipped again."""
     if type(verdict) not in (BySign, ByDifference):
         raise ParameterError(f"Expected BySign or ByDifference, got {type(verdict).__name__}.")
 
@@ -164,8 +164,8 @@ def refuse_unproved(verdict: Verdict) -> None:
 def count_defeats(mistakes: NDArray[np.integer]) -> NDArray[np.int32]:
     """Count, for every pair (row h, column h'), the users on whose records h errs more than h'.
 
-    Time O(n |H|^2), memory O(|H|^2): one user is compared at a time, and the comparisons are
-    added up in bytes, 255 users at a time.
+    It takes O(n |H|^2) time and O(|H|^2) memory: one user is compared at a time, and the
+    comparisons are added up in bytes, 255 users at a time.
 
     >>> count_defeats(np.array([[0, 1, 1], [2, 0, 2]]))
     array([[0, 1, 0],
@@ -188,7 +188,7 @@ def count_defeats(mistakes: NDArray[np.integer]) -> NDArray[np.int32]:
 
 
 def _narrow(mistakes: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return integers of few bits with the same order inside every row."""
+    """Return integers of few bits with the same order within every row."""
     highest = mistakes.max(initial=0)
     if highest < 2**15 and mistakes.min(initial=0) >= 0:
         return mistakes.astype(np.uint8 if highest < 2**8 else np.int16)
@@ -200,7 +200,7 @@ def _narrow(mistakes: NDArray[np.integer]) -> NDArray[np.integer]:
 
 @dataclass(frozen=True)
 class AddedDuels:
-    """Adds up the duels of some users, whose mistakes ``blocks`` yields, one row a user."""
+    """Adds up the duels of some users, whose mistakes ``blocks`` yields, one row per user."""
 
     blocks: Blocks
     size: int
@@ -231,9 +231,9 @@ class AddedDuels:
 def worst_duels(
     table: NDArray[Any], alone: NDArray[np.bool_], verdict: Verdict, *, n_users: int
 ) -> Integers:
-    """Return twice the worst duel of each candidate, from the middle of the limits.
+    """Return twice the worst duel of each candidate, relative to the middle of the limits.
 
-    ``alone`` marks rows whose duel against themselves is none: candidates that stand for one.
+    ``alone`` marks rows that stand for a single candidate, which has no duel with itself.
     """
     worst = np.zeros(len(table), dtype=np.int64)
     if len(table) > 1:

@@ -1,22 +1,23 @@
-r"""Intervals on a line: how many users want a point lower or higher, and how many hold it.
+r"""Users' intervals on a line: how many of them lie below, above, or around a point.
 
 Each user has an interval of points, perhaps a single one. At a point u some intervals lie below,
-some above, and the others hold it. These three numbers are constant between the ends of intervals,
-so a domain of 2^63 points falls into 2n + 1 pieces.
+some above, and the others contain it. These three numbers are constant between the ends of
+intervals, so a domain of 2^63 points is divided into 2n + 1 pieces.
 
 Proof of the moves
 ------------------
 *Ranks.* For n users and the quantile a/b the loss of u is :math:`\max(b B - a n, b A - (b - a) n)`
 with B intervals below u and A above it. *Replace:* n is constant, B and A change by at most 1, the
 loss by at most b. *Add or remove:* a new user adds b - a or -a to the first term and a or -(b - a)
-to the second, so the loss changes by at most max(a, b - a). An interval that belongs to a pair of
-users is replaced even where somebody comes or goes: then it is b under either relation. Limits may
-be in either order: an upper one counts for B alone, and a lower one for A alone. So a user may even
-be without one of the two, for n is the number of upper limits in the first term and of lower ones
-in the second: whoever is replaced and loses a limit moves a term by a or b - a, which is at most b.
+to the second, so the loss changes by at most max(a, b - a). The interval of a pair of users may be
+replaced even if one user is added or removed; then the sensitivity is b under either relation.
+The two limits may be in any order: an upper limit counts for B alone, and a lower one for A alone.
+A user may even lack one of the two, because n is the number of upper limits in the first term and
+of lower limits in the second. Replacing a user with a limit by one without it moves a term by a or
+b - a, which is at most b.
 
-*Covers.* The loss of u is minus the number of intervals that hold it, which one interval changes by
-at most 1.
+*Covers.* For coverage the loss of u is minus the number of intervals that contain it, which one
+interval changes by at most 1.
 """
 
 from __future__ import annotations
@@ -71,9 +72,10 @@ def rank_line(
 
 
 def covered_line(intervals: SealedRows, *, domain: tuple[int, int]) -> SealedLine:
-    """Return minus the number of users whose interval holds a point, for every point of a domain.
+    """Return minus the number of users' intervals that contain each point of a public domain.
 
-    A row holds both ends of one interval: two answers might not stand in one order of users.
+    A row has both ends of one interval, because two separate answers might have different orders of
+    users.
 
     >>> from quorate.core.by_hand import rows_by_hand
     >>> covered_line(rows_by_hand([[2, 4], [2, 5], [7, 9]]), domain=(0, 9))
@@ -113,7 +115,7 @@ def rank_sensitivity(quantile: Fraction, relation: Relation) -> int:
 
 
 def check_domain(domain: tuple[int, int]) -> None:
-    """Refuse what are no two ends of a domain of at most 2^64 points.
+    """Refuse ends that do not describe a domain of at most 2^64 points.
 
     >>> check_domain((0, 9))
     """
@@ -134,7 +136,7 @@ def check_domain(domain: tuple[int, int]) -> None:
 def quantile_pieces(
     lower: Integers, upper: Integers, *, domain: tuple[int, int], quantile: Fraction
 ) -> Pieces:
-    """Return lengths and losses of the 2n + 1 pieces into which n users cut the domain.
+    """Return lengths and losses of the 2n + 1 pieces into which n users divide the domain.
 
     >>> x = np.array([2, 2, 7])
     >>> lengths, losses = quantile_pieces(x, x, domain=(0, 9), quantile=Fraction(1, 2))
@@ -149,7 +151,7 @@ def quantile_pieces(
 
 
 def covered_pieces(lower: Integers, upper: Integers, *, domain: tuple[int, int]) -> Pieces:
-    """Return lengths of pieces, and minus the number of intervals that hold the points of each.
+    """Return lengths of pieces, and minus the number of intervals that contain each.
 
     >>> lengths, losses = covered_pieces(np.array([2, 6]), np.array([4, 9]), domain=(0, 9))
     >>> lengths.tolist(), losses.tolist()

@@ -1,9 +1,9 @@
-"""Scores over candidates: every user judges each of them, within public limits.
+"""Scores of candidates: every user scores each of them, within public limits.
 
 A user's score of a candidate is clipped here to an integer between two public limits, and the sum
-over users is sealed. So one user moves a sum by no more than the width between the limits, or by
-the larger limit where somebody is added or removed, whatever the score returns. Each candidate may
-have limits of its own; the widest of them counts for all.
+over users is sealed. So one user moves a sum by at most the width between the limits or, under add
+or remove, by the larger limit, whatever the score function returns. Each candidate may have its own
+limits; the widest of them determine the sensitivity.
 """
 
 from __future__ import annotations
@@ -56,16 +56,17 @@ class Judgement(Protocol):
         ...
 
     def __call__(self, users: UserData) -> Iterable[tuple[int | EllipsisType, NDArray[Any]]]:
-        """Yield a table of each block of users, one row a user, and which question it answers.
+        """Yield a table for each block of users, one row per user, and the index of its query.
 
-        The row of a user is a function of this user's records and of public numbers. Truth values
-        stand for ``high`` and ``low``. A single question, or all of them at once, is ``...``.
+        The row of a user is a function of this user's records and of public numbers. Booleans stand
+        for ``high`` and ``low``. If there is a single query, or all are answered at once, the index
+        is ``...``.
         """
         ...
 
 
 def bounded(said: NDArray[Any], low: Limit, high: Limit) -> Integers:
-    """Return integers from ``low`` to ``high``, whatever the score returned.
+    """Return integers from ``low`` to ``high``, whatever the score function returned.
 
     >>> bounded(np.array([0.9, np.nan, -np.inf, 7.0]), 0, 5).tolist()
     [0, 0, 0, 5]
@@ -78,7 +79,7 @@ def bounded(said: NDArray[Any], low: Limit, high: Limit) -> Integers:
 
 
 def _cut(said: NDArray[Any], low: Limit, high: Limit) -> NDArray[Any]:
-    """Return integers between two limits, in as many bits as they came in; NaN is the lower one."""
+    """Return integers clipped to two limits, with as many bits; NaN becomes the lower limit."""
     if said.dtype.kind == "f":
         # Limits are whole numbers of at most 2^53, which these floats hold.
         wide = said.astype(np.float64, copy=False)
@@ -92,7 +93,7 @@ def _cut(said: NDArray[Any], low: Limit, high: Limit) -> NDArray[Any]:
 
 
 def check_limits(judgement: Judgement) -> None:
-    """Refuse limits that floats do not hold, or that are not those of this shape.
+    """Refuse limits that floats cannot represent, or that have another shape.
 
     >>> from types import SimpleNamespace
     >>> check_limits(SimpleNamespace(low=0, high=2**60, shape=(3,)))
@@ -119,7 +120,7 @@ class AddedUp:
 
     @cached_property
     def _halved(self) -> bool:
-        """Whether sums over 2^31 users might leave 62 bits: they are added up in two halves."""
+        """Whether sums over 2^31 users may exceed 62 bits, so that they need two halves."""
         furthest = max(-int(np.min(self.judgement.low)), int(np.max(self.judgement.high)))
         return furthest > SUM_LIMIT >> 31
 
@@ -128,7 +129,7 @@ class AddedUp:
         return join_halves(sums) if self._halved else np.asarray(sums[0])
 
     def __call__(self, users: UserData) -> Integers:
-        """Return one sum for each candidate, and each question, as it is or in two halves."""
+        """Return one sum for each candidate and each query, unchanged or in two halves."""
         found = call_quietly(lambda: self._sums(users))
         if found is None:
             name = type(self.judgement).__name__
@@ -174,9 +175,9 @@ def scores_on_trust(
     sensitivity: int,
     one_sided: bool,
 ) -> Sealed:
-    """Return the losses of the caller's own score, whose sensitivity nobody checked.
+    """Return the losses of the caller's own score, whose sensitivity is not checked.
 
-    The guarantee is then idealized: how far a user moves the losses is what the score claims.
+    The guarantee is then idealized, because the sensitivity is what the score claims.
     """
     crowd = people._held_crowd()
     found = losses(crowd.add_up(tally, whole=True), n_users=crowd.n_users)

@@ -1,16 +1,16 @@
 r"""Shares of records in categories, as exact integers that do not depend on other users.
 
-A user with m records, c of them in a category, holds the share c / m of it. Shares are whole
-numbers of steps, rounded down, so that the shares of one user never add up to more than a whole,
-and totals are exact. What is missing to a whole counts as *absent*: a user without records is
-absent, and where records are weighed up to a cap, a user with fewer is partly so.
+A user with m records, c of them in a category, has the share c / m of it. Shares are whole numbers
+of steps, rounded down, so that the shares of one user never add up to more than a whole, and totals
+are exact. The part missing to 1 counts as *absent*: a user without records is absent, and if
+records are weighted up to a cap, a user with fewer records is partly absent.
 
-Privacy: records are counted here, whatever numbers of categories a coder says, so a user adds
-numbers >= 0 that add up to at most a whole: each is the integer part of a term, and the terms add
-up to a whole. For one set of categories that is a point of a
-:class:`~quorate.core.bounds.simplex.Simplex` in whole steps, whose last category may be absence;
-for several sets, next to each other, one of :class:`~quorate.core.bounds.simplices.Simplices`. The
-seal carries what these prove; see ``docs/proofs/distributions.md``.
+Privacy: records are counted here, whatever category numbers a coder returns. So a user adds numbers
+>= 0 that add up to at most one whole: each is the integer part of a term, and the terms add up to a
+whole. For one set of categories this is a point of a :class:`~quorate.core.bounds.simplex.Simplex`
+in whole steps, whose last category may be absence; for several sets, one after the other, it is a
+point of :class:`~quorate.core.bounds.simplices.Simplices`. The sealed answer has the sensitivity
+that these bounds prove; see ``docs/proofs/distributions.md``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ShareSet:
     coder : Coder
     categories : int
     absent : bool, default=False
-        Whether what is missing to a whole is counted, as one more category.
+        Whether the missing part is counted, as an additional category.
     """
 
     coder: Coder
@@ -63,7 +63,7 @@ class ShareSet:
 
 
 def held(part: UserData, coder: Coder, categories: int) -> tuple[Integers, ...]:
-    """Return who holds which category how often, and how many known records each user has.
+    """Return the user, category and count of all entries, and each user's number of records.
 
     >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> [found.tolist() for found in held(people, lambda part: part.X[:, 0].astype(int), 2)]
@@ -93,10 +93,11 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
     people : People
     sets : sequence of ShareSet
     grid : Grid
-        Of a ``Simplex`` or of ``Simplices``, with a category more where absence is counted.
+        A grid of a ``Simplex`` or of ``Simplices``, with an additional category if absence is
+        counted.
     cap : int, default=1
-        A user with m records has the weight min(1, m / cap): with 1 everybody who holds a record
-        counts once, with M every record counts once, up to M of a user.
+        A user with m records has the weight min(1, m / cap). With 1 every user with a record counts
+        once; with M every record counts once, up to M per user.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
 
 @dataclass(frozen=True)
 class ShareTotals:
-    """The sum over the users of a part of their shares, in steps: what is asked of each part.
+    """The sum of the shares of the users of a part, in steps.
 
     >>> people = UserData.from_arrays([[1.0], [0.0], [1.0], [0.0]], users=[4, 9, 4, 4])
     >>> pages = ShareSet(lambda part: part.X[:, 0].astype(int), 2, absent=True)
@@ -136,7 +137,7 @@ class ShareTotals:
     cap: int = 1
 
     def __call__(self, part: UserData) -> Integers:
-        """Return the totals of a part, the sets next to each other."""
+        """Return the totals of a part, with the sets one after the other."""
         found = []
         for each in self.sets:
             users, places, counts, records = held(part, each.coder, each.categories)

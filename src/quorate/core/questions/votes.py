@@ -1,8 +1,8 @@
-"""Votes for keys: who holds which key is private, so nothing about a key may raise.
+"""Votes for keys. Who holds which key is private, so no key may raise an error.
 
-A key is an integer, a text or bytes. Everything that is none of these, is missing or lies outside
-of a public universe is no vote. Counted votes come in a canonical order of their keys, so that
-neither the order of users nor that of a hash table reaches an output.
+A key is an integer, a text or bytes. Any other value, a missing value, or one outside of a public
+universe is no vote. Counted votes are in a canonical order of their keys, so that neither the order
+of users nor that of a hash table affects an output.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def count_votes(keys: NDArray[Any] | Iterable[Any], *, size: int | None = None) 
     Parameters
     ----------
     keys : array or iterable
-        The key of each user; ``None`` or anything that is no key is no vote.
+        The key of each user; ``None`` or any value that is not a key is no vote.
     size : int, optional
         If given, only the integers 0, ..., size - 1 are keys.
 
@@ -56,7 +56,7 @@ def count_votes(keys: NDArray[Any] | Iterable[Any], *, size: int | None = None) 
 
 
 def sorted_votes(votes: Mapping[Any, int], *, size: int | None = None) -> dict[Key, int]:
-    """Return votes in the order of their keys, without what is no key or has no vote.
+    """Return votes in the order of their keys, without invalid keys and keys without votes.
 
     >>> sorted_votes({"b": 2, "a": 0, None: 7, 4: 1})
     {4: 1, 'b': 2}

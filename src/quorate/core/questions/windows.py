@@ -1,15 +1,17 @@
-r"""Windows of one feature that hold most users: how full the best one is.
+r"""Windows of one feature that contain most users: how full the fullest one is.
 
-Numbers are put into narrow cells; a window is some of these in a row. How full a window is, is
+Numbers are assigned to narrow cells; a window is several neighbouring cells. How full a window is,
+is
 
 .. math:: W - a P
 
-where W users are in it and P of them in its fullest cell, or a public number if it holds fewer.
-With a = 0 it is a number of users; otherwise those who hold the same number speak for themselves
-only. One user who is replaced, added or removed moves W and P of each window by at most 1, in the
-same direction unless only P moves, so the number by at most 1 (a is at most 1); and the largest
-number over all windows, too. Windows that begin at a cell with users are enough: any other one can
-begin at its first user, which adds to W at least what it adds to P.
+where W users are in the window and P of them in its fullest cell; P counts only if it is at least a
+public number. With a = 0 this is a number of users; otherwise users with the same number are not
+counted for the others. One user who is replaced, added or removed moves W and P of each window by
+at most 1, in the same direction unless only P moves. So the number moves by at most 1 (a is at most
+1), and so does the largest number over all windows. It is enough to consider windows that begin at
+a cell with users: any other window can begin at its first user, which adds to W at least what it
+adds to P.
 """
 
 from __future__ import annotations
@@ -59,14 +61,14 @@ class CellCounts(Closed):
 
     @classmethod
     def of(cls, values: SealedRows, *, cell: float) -> CellCounts:
-        """Put one number between -1 and 1 of each user who is present into cells of one width."""
+        """Assign one number between -1 and 1 of each present user to cells of one width."""
         return cls(values.present(), cell)
 
     def fullest(self, *, width: float, alike: int = 0, many: int = 0) -> Sealed:
         """Return the number of users in the fullest window, in 64ths; one user moves it by 64.
 
-        The number is lowered by ``alike`` 64ths for each user in its fullest cell, if that has at
-        least ``many`` users.
+        For each user in its fullest cell the number is lowered by ``alike`` 64ths, if this cell has
+        at least ``many`` users.
         """
         # Other numbers would fail for some users and not for others, or wrap around.
         whole = _validate.is_integer(alike) and _validate.is_integer(many)

@@ -1,8 +1,8 @@
-"""Who holds what: the records of many users, grouped by user.
+"""The records of many users, grouped by user.
 
-``data`` the one type that data enter as · ``crowd`` the queries of all engines · ``store`` records
-as they lie in memory · ``own_order`` which of a user's records comes first · ``grouping`` orders
-and words. Ids and cells are read in :mod:`quorate.data.columns`.
+``data`` the class of all data in memory · ``crowd`` the queries of all engines · ``store`` records
+in memory · ``own_order`` the order of a user's records · ``grouping`` sorting and hashing. Ids and
+cells are read in :mod:`quorate.data.columns`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["UserData"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load ``UserData`` when it is first asked for: readers import the modules beside it."""
+    """Load ``UserData`` when it is first used, as data readers import this package."""
     if name == "UserData":
         from quorate.core.users.data import UserData
 

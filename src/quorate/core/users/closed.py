@@ -1,12 +1,12 @@
 """The closed zone: code that reads rows reveals nothing about them if it fails.
 
-Readers are total and mechanisms are planned, so nothing unexpected should happen once rows are
-read. If it does, the exception of a library may quote a cell, in its text, in its cause, or in the
-frames that it carries. So all code that reads rows runs in a closed zone. Errors that Quorate
-raises on purpose speak of parameters and types, and pass, without what caused them. All other
-errors become one fixed sentence.
+Readers accept every value and mechanisms are planned, so nothing unexpected should happen once rows
+are read. If it does, the exception of a library may quote a cell in its text, in its cause, or in
+its stack frames. So all code that reads rows runs in a closed zone. Errors of Quorate refer to
+parameters and types only, and are raised without their cause. All other errors are replaced by one
+fixed sentence.
 
-Interruptions such as Ctrl-C are raised as they are, because they say nothing about a cell.
+Interruptions such as Ctrl-C are raised unchanged, because they say nothing about a cell.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def closed(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def quietly(work: Callable[[], T]) -> T | None:
-    """Return the result of ``work``; None if a library raises, whose message may quote a cell.
+    """Return the result of ``work``, or None if a library raises; its message may quote a cell.
 
     Errors of Quorate itself are raised as usual.
 

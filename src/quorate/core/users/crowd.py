@@ -1,25 +1,25 @@
-"""The queries that estimators may make: one bounded contribution of each user.
+"""The private queries about users: one bounded contribution of each user.
 
-A crowd is n users in parts; a part holds whole users, each with their records in the order of the
-source. The parts may lie in this process, in files, or on other machines. What leaves a part are
+A crowd is n users in parts; a part has whole users, each with their records in the order of the
+source. The parts may be in this process, in files, or on other machines. A part returns only
 integers and numbers under public names: exact totals of a statistic on a grid, counts at public
-thresholds, tallies, changes along a line, and vectors of a bounded number of users. Noise is drawn
-by the caller, from totals, so a part that is computed twice, or again after a crash, changes
-nothing. :class:`~quorate.core.users.UserData` is the crowd of one part. Everything here gives the
-same integers for the same records, however they are cut into parts: sums of integers do not know an
-order, and where users have to be numbered (secret samples, pairs) they stand in the order of their
-keys.
+thresholds, tallies, changes along a line, and vectors of a bounded number of users. Noise is added
+to totals by the caller, so a part that is computed twice, or again after a crash, changes nothing.
+:class:`~quorate.core.users.UserData` is the crowd of one part. Everything here gives the same
+integers for the same records, however they are divided into parts: sums of integers do not depend
+on the order, and if users have to be numbered (secret samples, pairs) they are in the order of
+their keys.
 
-A *statistic* maps users to vectors, one per user. What came out of it is clipped and rounded
-through the grid, so that a statistic that lies about its bound still cannot break privacy. Its
-duty: the row of a user is, to the last bit, a function of this user's records alone, and of public
-parameters. Whether it raises must not depend on records either.
+A *statistic* maps users to vectors, one per user. Its result is clipped and rounded by the grid, so
+a statistic with a wrong bound cannot break privacy. It has one duty: the row of a user is, to the
+last bit, a function of this user's records alone, and of public parameters. Whether it raises must
+not depend on records either.
 
 Code of the caller may warn ("mean of empty slice") or raise ("cannot handle 31337"). Both would be
-outputs about people that nobody paid for, so both are withheld: warnings are not shown, and of an
-exception nothing is kept, neither its message nor its traceback. This includes ``SystemExit`` and
-everything else that is not an ``Exception``: a record must not be able to end the program. Only a
-``KeyboardInterrupt`` passes, without a word about where it struck: it comes from a keyboard.
+unpaid outputs about people, so both are suppressed: warnings are not shown, and of an exception
+neither the message nor the traceback is kept. This includes ``SystemExit`` and everything else that
+is not an ``Exception``, because a record must not be able to end the program. Only a
+``KeyboardInterrupt`` is raised, without its traceback, because it comes from a keyboard.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ Result = TypeVar("Result")
 class _Silence(AbstractContextManager[None]):
     """Suppress warnings while at least one thread is inside.
 
-    Filters of warnings belong to the process, and ``warnings.catch_warnings`` restores those that
-    it found: two threads that leave in the order in which they came would end with the filters of
-    the first. So the first thread to enter suppresses warnings, and the last one to leave restores
-    them. The list of filters is replaced meanwhile: to change theirs takes several times as long,
-    at every step of a descent, and the process forgets which warnings it has shown.
+    Warning filters belong to the process, and ``warnings.catch_warnings`` restores the filters that
+    it found. If two threads leave in the order in which they entered, the process would keep the
+    filters of the first thread. So the first thread to enter suppresses warnings, and the last one
+    to leave restores them. The list of filters is replaced in between. Changing the present list
+    would take several times as long in every step of a descent, and would make the process forget
+    which warnings it has shown.
     """
 
     def __init__(self) -> None:
@@ -111,8 +112,8 @@ def silence() -> AbstractContextManager[None]:
 def call_quietly(function: Callable[[], Result]) -> Result | None:
     """Return the result of ``function``; None if it raised.
 
-    The caller raises its own error *after* this returned: no handler is active then, and no
-    context leads from that error to the records.
+    The caller raises its own error *after* this function returned, so that no exception context
+    leads from that error to the records.
 
     >>> call_quietly(lambda: np.float64(1.0) / 0.0)
     np.float64(inf)
@@ -198,7 +199,7 @@ def encode_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np
 
 
 def check_statistic(statistic: Statistic, grid: Grid) -> None:
-    """Refuse from public facts, before any record is read."""
+    """Refuse a statistic that does not fit, by public facts, before any record is read."""
     if not isinstance(grid, Grid):
         raise ParameterError(f"Expected a Grid, got {type(grid).__name__}; see choose_grid.")
     if statistic.bound.dimension != grid.bound.dimension:
@@ -229,7 +230,7 @@ def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[
 
 
 def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any, ...]]:
-    """Return the arguments that ``work`` gets beside each part.
+    """Return the arguments that ``work`` gets in addition to each part.
 
     >>> arguments_of(None, 2), arguments_of([7, 8], 2)
     ([(), ()], [(7,), (8,)])
@@ -242,7 +243,7 @@ def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any
 
 
 def counts_up_to(values: ArrayLike, thresholds: NDArray[np.float64]) -> Integers:
-    """Count the values that are at most each of the increasing ``thresholds``; NaN is beyond all.
+    """Count the values that are at most each of the increasing ``thresholds``; NaN is above all.
 
     >>> counts_up_to([1.0, 5.0, np.nan], np.array([0.5, 1.0, 9.0]))
     array([0, 1, 2])
@@ -254,7 +255,7 @@ def counts_up_to(values: ArrayLike, thresholds: NDArray[np.float64]) -> Integers
 def add_pieces(
     lines: Sequence[tuple[NDArray[np.uint64], Integers]],
 ) -> tuple[NDArray[np.uint64], Integers]:
-    """Add up functions on a line that are constant between their starts; each starts at 0.
+    """Add up piecewise constant functions on a line; each starts at 0.
 
     >>> one = np.array([0, 5], dtype=np.uint64), np.array([2, 3])
     >>> other = np.array([0, 3, 5], dtype=np.uint64), np.array([1, 0, 1])
@@ -271,7 +272,9 @@ def add_pieces(
 def adding_up(
     work: Callable[[UserData], Integers], *, whole: bool
 ) -> Callable[[UserData], Integers]:
-    """Return what adds up ``work`` over the users of one part; it can be pickled if ``work`` can.
+    """Return a function that adds up ``work`` over the users of one part.
+
+    It can be pickled if ``work`` can.
 
     >>> from quorate.core.users import UserData
     >>> adding_up(UserData.record_counts, whole=True)(UserData([[1.0]], offsets=[0, 1]))
@@ -292,18 +295,18 @@ class _AddingUp:
 class Crowd(KeyedUsers):
     """The records of n users in parts of whole users.
 
-    Engines give the primitives :meth:`map`, :meth:`derive`, :meth:`keys`, :meth:`take` and
-    :meth:`take_ranked`; everything an estimator asks follows from them.
+    Engines implement the primitives :meth:`map`, :meth:`derive`, :meth:`keys`, :meth:`take` and
+    :meth:`take_ranked`; all other queries are built on them.
 
     Privacy
     -------
-    Nothing here is a release. Every result is a private number: an input of a mechanism.
+    Nothing here is a release. Every result is a private number, that is, the input of a mechanism.
     """
 
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there are no users; public where the number of users is."""
+        """Whether there are no users; public if the number of users is."""
 
     @property
     @abstractmethod
@@ -318,7 +321,7 @@ class Crowd(KeyedUsers):
     @property
     @abstractmethod
     def unit(self) -> str:
-        """The word for what is protected; it goes into the guarantee."""
+        """The word for the protected unit; it is part of the guarantee."""
 
     @property
     @abstractmethod
@@ -327,27 +330,29 @@ class Crowd(KeyedUsers):
 
     @abstractmethod
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
-        """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order.
+        """Return ``work(part)``, or ``work(part, argument)``, for every part, in order.
 
-        ``each`` holds one argument for each part. ``work`` can be pickled and draws no noise.
+        ``each`` holds one argument for each part. ``work`` must be picklable and must not draw
+        noise.
         """
 
     @abstractmethod
     def take(self, user_indices: ArrayLike) -> Self:
-        """Return the users with these numbers in the order of the crowd."""
+        """Return the users with these indices in the order of the crowd."""
 
     @abstractmethod
     def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
-        """Return the users with these numbers in the order of their keys."""
+        """Return the users with these indices in the order of their keys."""
 
     @abstractmethod
     def nobody(self) -> UserData:
-        """Return a data set of the same description without users."""
+        """Return an empty data set with the same description."""
 
     def add_up(self, work: Callable[[UserData], Integers], *, whole: bool = False) -> Integers:
         """Return the sum of the integers that ``work`` returns for whole users.
 
-        Exact if no partial sum leaves 64 bits. A part may be cut further, unless ``whole``.
+        The sum is exact if no partial sum exceeds 64 bits. A part may be divided further, unless
+        ``whole``.
 
         >>> from quorate.core.users import UserData
         >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
@@ -360,7 +365,7 @@ class Crowd(KeyedUsers):
     def along_a_line(
         self, work: Callable[[UserData], tuple[NDArray[np.uint64], Integers]]
     ) -> tuple[NDArray[np.uint64], Integers]:
-        """Add up the parts' contributions along a line: (starts, values), the first start is 0."""
+        """Add up the parts' contributions on a line: (starts, values); the first start is 0."""
         return add_pieces(self.map(work))
 
     def gather(
@@ -381,7 +386,7 @@ class Crowd(KeyedUsers):
         return rows
 
     def together(self) -> UserData:
-        """Return all users and records here, in the order of the keys; for few of them only.
+        """Return all users and records in this process, in the order of the keys; only if few.
 
         >>> from quorate.core.users import UserData
         >>> UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"]).together().n_users

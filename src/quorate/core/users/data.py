@@ -1,22 +1,22 @@
-"""Who holds what: the records of many users, grouped by user.
+"""The records of many users, grouped by user.
 
-Data enter Quorate only as :class:`UserData`, so that no algorithm can take a row for a person. Rows
-stay where they are until an algorithm needs them in the order of the users; sums and means per user
-are computed in one pass over the table as it lies in memory.
+Data enter Quorate only as :class:`UserData` (or another crowd), so that no algorithm can mistake a
+row for a person. Rows are not reordered until an algorithm needs them sorted by user; sums and
+means per user are computed in one pass over the table in its original order.
 
-Public are the schema, the unit and, under ``Relation.REPLACE``, the number of users. How many
-records a user holds is *private*: ``n_records``, ``offsets`` and ``record_counts`` are inputs of
-mechanisms, not outputs, and are never printed. Neither is ``n_users``, because the data do not know
-under which relation they will be used.
+The schema, the unit and, under ``Relation.REPLACE``, the number of users are public. The number of
+records of a user is *private*: ``n_records``, ``offsets`` and ``record_counts`` are inputs of
+mechanisms, not outputs, and are never printed. ``n_users`` is not printed either, because the data
+do not know under which relation they will be used.
 
-Public rules, none of which raises because of a value:
+These are the public rules; none of them raises because of a value:
 
 * a record without a user id is dropped;
 * a feature that is null, NaN or infinite is missing: ``missing="drop"`` drops the record,
-  ``missing=0.0`` puts that number in its place; a record without a target is always dropped;
-* a user whose records were all dropped keeps a place, with no records;
-* an empty table is a data set of zero users: under add/remove it is a neighbour of every data set
-  of one user, hence no error.
+  ``missing=0.0`` replaces the value by that number; a record without a target is always dropped;
+* a user whose records were all dropped is still a user, without records;
+* an empty table is a data set of zero users. Under add/remove it is a neighbour of every data set
+  of one user, so it is not an error.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ class UserData(TableSources, Crowd):
     Parameters
     ----------
     X : array of shape (N, d)
-        Features, the records of one user next to each other.
+        Features, with the records of each user next to each other.
     y : array of shape (N,), optional
         Targets.
     offsets : array of shape (n + 1,)
         The records of user i are ``X[offsets[i]:offsets[i + 1]]``.
     unit : str, default="user"
-        The word for what is protected: "patient", "person x day".
+        The word for the protected unit: "patient", "person x day".
     feature_names : sequence of str, optional
     ids : array-like of shape (n,), optional
         A different id for each user. Public choices about a user (:meth:`cap`, :meth:`split`,
-        :meth:`public_draws`) follow from the id and the seed alone. Without ids they follow from
-        random numbers that every user gets here, and that another object does not share. (The place
-        of a user would not do: when the first user leaves, all others move up.)
+        :meth:`public_draws`) depend on the id and the seed alone. Without ids they depend on random
+        numbers that every user gets here, and that differ in every new object. (The index of a user
+        would not be suitable: when the first user leaves, all other indices change.)
 
     Examples
     --------
@@ -105,7 +105,7 @@ class UserData(TableSources, Crowd):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no users; public where the number of users is."""
+        """Whether there are no users; public if the number of users is."""
         return not len(self._keys)
 
     @property
@@ -115,12 +115,12 @@ class UserData(TableSources, Crowd):
 
     @property
     def n_records(self) -> int:
-        """Number of records. Private: release it only through a mechanism."""
+        """Number of records. It is private: release it only through a mechanism."""
         return len(self._store.rows)
 
     @property
     def unit(self) -> str:
-        """The word for what is protected; it goes into the guarantee."""
+        """The word for the protected unit; it is part of the guarantee."""
         return self._unit
 
     @property
@@ -135,7 +135,10 @@ class UserData(TableSources, Crowd):
 
     @property
     def X(self) -> NDArray[np.float64]:
-        """Features, user by user. Private; finite; put into this order at the first use."""
+        """Features, user by user.
+
+        They are private and finite, and are sorted by user at the first use.
+        """
         return readonly(self._ordered().lying().rows)
 
     @property
@@ -155,11 +158,11 @@ class UserData(TableSources, Crowd):
 
     @property
     def marks(self) -> NDArray[np.int64] | None:
-        """The place of each row of ``X`` in its user's ``order=``, or None. Private."""
+        """The rank of each row of ``X`` in its user's ``order=``, or None. Private."""
         return self._by_user().marks
 
     def user_index(self) -> NDArray[Any]:
-        """Return for each row of ``X`` the number of its user."""
+        """Return the index of the user of each row of ``X``."""
         numbers = np.arange(self.n_users, dtype=grouping.index_type(self.n_users))
         return np.repeat(numbers, self.record_counts())
 
@@ -169,7 +172,7 @@ class UserData(TableSources, Crowd):
         """Add up the rows of ``values`` user by user, each times its weight.
 
         The sum of a user depends neither on the order in which the user's records arrived nor on
-        anybody else; see :mod:`quorate.core.users.store`.
+        other users; see :mod:`quorate.core.users.store`.
 
         Parameters
         ----------
@@ -200,7 +203,10 @@ class UserData(TableSources, Crowd):
         return self._by_user().order(self._offsets)
 
     def user_means(self) -> NDArray[np.float64]:
-        """Return the mean record of each user; NaN, which a grid counts as its centre, if none."""
+        """Return the mean record of each user.
+
+        It is NaN without records; a grid replaces NaN by its centre.
+        """
         with np.errstate(all="ignore"):
             return self.user_sums() / self.record_counts()[:, None]
 
@@ -216,7 +222,7 @@ class UserData(TableSources, Crowd):
         return self._derived(self._ordered().changed(rows, targets), self._offsets, self._keys)
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
-        """Return ``[work(self)]``: in memory all users are one part."""
+        """Return ``[work(self)]``, because all users in memory are one part."""
         return [work(self) if each is None else work(self, *arguments_of(each)[0])]
 
     def derive(
@@ -234,14 +240,14 @@ class UserData(TableSources, Crowd):
     def add_up(self, work: Callable[[UserData], Integers], *, whole: bool = False) -> Integers:
         """Return the sum of the integers that ``work`` returns for whole users.
 
-        They are cut into batches, which bounds the memory that ``work`` needs beside the data.
+        The users are divided into batches, which limits the memory that ``work`` needs.
         """
         if whole or self.n_records <= _BATCH_RECORDS:
             return work(self)
         return sum(map(work, self.batches(_BATCH_RECORDS)), start=work(self.nobody()))
 
     def nobody(self) -> UserData:
-        """Return a data set of the same description without users."""
+        """Return an empty data set with the same description."""
         return self.take(np.empty(0, np.int64))
 
     def joined(self, parts: Sequence[UserData]) -> UserData:
@@ -273,17 +279,17 @@ class UserData(TableSources, Crowd):
     in_order = property(lambda self: self._store.codes is None, doc="Whether users lie in order.")
 
     def with_keys(self, keys: NDArray[np.uint64]) -> Self:
-        """Return the same users under the keys of a crowd that they were derived from."""
+        """Return the same users under the keys of the crowd from which they were derived."""
         if len(keys) != self.n_users:
             raise SchemaError("Expected a key for each user, got another number of them.")
         return self._derived(self._store, self._offsets, keys)
 
     def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
-        """Return the users with these numbers in the order of their keys."""
+        """Return the users with these indices in the order of their keys."""
         return self.take(np.argsort(self._keys, kind="stable")[ranks])
 
     def take(self, user_indices: ArrayLike) -> Self:
-        """Return the users with these numbers, in this order; nobody may be taken twice.
+        """Return the users with these indices, in this order; nobody may be taken twice.
 
         >>> UserData.from_arrays([[1.0], [5.0]], users=[4, 9]).take([1]).X
         array([[5.]])
@@ -307,7 +313,7 @@ class UserData(TableSources, Crowd):
     ) -> Iterator[UserData]:
         """Yield views of whole users, at most so many records or users each.
 
-        A user with more than ``max_records`` records is a part alone.
+        A user with more than ``max_records`` records is a batch alone.
 
         >>> people = UserData.from_arrays(np.arange(6.0), users=[0, 0, 0, 1, 1, 2])
         >>> [part.n_users for part in people.batches(3)]
@@ -358,7 +364,7 @@ def numbered_users(
     names: tuple[str, ...] | None,
     marks: NDArray[np.int64] | None = None,
 ) -> UserData:
-    """Return the records of users who have numbers and keys already; nothing is missing.
+    """Return users with given numbers and keys; no value may be missing.
 
     >>> keys = np.array([7, 9], dtype=np.uint64)
     >>> numbered_users(np.ones((3, 1)), None, np.array([1, 0, 1]), keys, "user", None).X.shape
@@ -381,7 +387,7 @@ def ordered_users(
     names: tuple[str, ...] | None,
     marks: NDArray[np.int64] | None = None,
 ) -> UserData:
-    """Return the records of users who lie one after the other, under their keys.
+    """Return users whose records are already sorted, under their keys.
 
     >>> keys = np.array([7, 9], dtype=np.uint64)
     >>> ordered_users(np.ones((3, 1)), None, np.array([0, 1, 3]), keys, "user", None).n_users
@@ -392,7 +398,7 @@ def ordered_users(
 
 
 def named_users(users: UserData, names: tuple[str, ...] | None) -> UserData:
-    """Return the same users with other names of their features.
+    """Return the same users with other feature names.
 
     >>> named_users(UserData([[1.0]], offsets=[0, 1]), ("age",)).feature_names
     ('age',)
@@ -403,9 +409,9 @@ def named_users(users: UserData, names: tuple[str, ...] | None) -> UserData:
 
 
 def numbered_records(data: UserData) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return the records as they lie and the number of each one's user; nothing is put in order.
+    """Return the records in their stored order, with the index of each one's user.
 
-    For computations that do not depend on the order of a user's records, such as exact sums.
+    It is for computations that do not depend on the order of a user's records, such as exact sums.
 
     >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
     >>> rows, numbers = numbered_records(people)

@@ -1,15 +1,15 @@
 r"""Sums of 32-bit floats that no order can change.
 
-Each user's records are added up as 64-bit floats, in an order that is costly to find
-(:mod:`quorate.core.users.store`). Mostly there is no need to: a 32-bit float has 24 bits, and as
-long as
-every partial sum fits into the 53 bits of a 64-bit float nothing is rounded, so every order gives
-the same sum to the last bit.
+Each user's records are added up as 64-bit floats, in an order that is expensive to compute
+(:mod:`quorate.core.users.store`). Mostly this is not necessary. A 32-bit float has 24 bits, and as
+long as every partial sum fits into the 53 bits of a 64-bit float nothing is rounded, so every order
+gives the same sum to the last bit.
 
-Let every user hold at most c records, and a column no number above M and, but for zeros, none below
-t. Each number is then a multiple of :math:`2^{\lfloor \log_2 t \rfloor - 23} > t\,2^{-24}`, and no
-partial sum is above c M. If :math:`t \ge c M 2^{-29}`, every partial sum is at most :math:`2^{53}`
-such units and hence exact. Users who hold a number below that t are summed in that order.
+Let every user have at most c records, and let all nonzero numbers of a column be between t and M in
+absolute value. Each number is then a multiple of :math:`2^{\lfloor \log_2 t \rfloor - 23} >
+t\,2^{-24}`, and no partial sum is above c M. If :math:`t \ge c M 2^{-29}`, every partial sum is at
+most :math:`2^{53}` such units and hence exact. Users with a smaller nonzero number are summed in
+the expensive order.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _LINE = 64
 def sums_in_any_order(
     rows: Singles, owners: NDArray[Any], n_users: int, most_records: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the sum of the rows of each user, added up as they lie, and whose may be rounded.
+    """Return the row sums of each user in any order, and whose sums may be rounded.
 
-    One pass over the rows, and a second look at those parts of them that hold small numbers.
+    It makes one pass over the rows, and a second pass over the parts with small numbers.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def sums_in_any_order(
         The number of each row's user.
     n_users : int
     most_records : int
-        How many records a user holds at most.
+        The largest number of records of a user.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def sums_in_any_order(
 
 
 def _smallest_safe(peaks: Singles, most_records: int) -> Singles:
-    """Return for each column from which size on numbers are safe, rounded up.
+    """Return for each column the size above which numbers are safe, rounded up.
 
     >>> bool(_smallest_safe(np.array([3.0], dtype=np.float32), 2)[0] >= 6 * 2.0**-29)
     True

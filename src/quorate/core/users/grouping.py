@@ -1,4 +1,4 @@
-"""Arrays of users' records: orders by user, ranges of places, and words that are well spread."""
+"""Arrays of users' records: sorting by user, index ranges, and mixing of words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Places = NDArray[np.int64]
 
 
 def mix(words: Words) -> Words:
-    """Scramble 64-bit words: a bijection with well spread outputs, for public choices only.
+    """Scramble 64-bit words by a bijection; for public choices only.
 
     It is the finalizer of SplitMix64 (Steele, Lea, Flood. Fast splittable pseudorandom number
     generators. OOPSLA 2014).
@@ -31,7 +31,7 @@ def mix(words: Words) -> Words:
 def order_by_user(codes: NDArray[Any], n_users: int) -> NDArray[Any]:
     """Return the row numbers sorted by user, in their old order within each user.
 
-    A counting sort: transposing a sparse matrix with one entry per row does it in one pass.
+    It is a counting sort: transposing a sparse matrix with one entry per row does it in one pass.
 
     >>> order_by_user(np.array([1, 0, 1, 0], dtype=np.int32), 2)
     array([1, 3, 0, 2], dtype=int32)

@@ -1,25 +1,25 @@
-"""An order of each user's records that depends on their contents, never on the order of rows.
+"""An order of each user's records that depends on their contents, never on the row order.
 
 There are two such orders. Both come from a hash of the records, computed for each user separately,
-so other users have no influence. Only records that are equal may be exchanged.
+so other users have no influence. Only equal records may be exchanged.
 
-* **To add up.** Sums of floats depend on the order of their terms. Where users hold several
+* **For summation.** Sums of floats depend on the order of their terms. If users have several
   records, these are ordered by a hash of a few of their numbers. If different records of a user
-  have the same hash, they are ordered by all numbers, by a second hash, and in the end by the
-  numbers themselves.
-* **To choose.** A *keyed* hash decides which records are kept under a cap, which key is a user's
-  vote, and to which half a record belongs. The different records of a user have random words, made
-  of their numbers, a public seed and the user; the first copy of a record has this word for its
-  number and every further copy a number made of it and of how many copies came before. The smallest
-  numbers are chosen. So every record is as likely to be chosen as any other, copies included, and
-  two neighbouring tables stay neighbours *for every seed*, even one that the attacker knows, and
-  for every order of their rows.
+  have the same hash, they are ordered by a second hash of all numbers, and finally by the numbers
+  themselves.
+* **To choose.** A *keyed* hash decides which records are kept under a cap, which key a user votes
+  for, and to which half a record belongs. The different records of a user have random words,
+  computed from their numbers, a public seed and the user. The first copy of a record has this word
+  as its number; every further copy has a number computed from the word and the number of copies
+  before it. The records with the smallest numbers are chosen. So every record is equally likely to
+  be chosen, including copies. Two neighbouring tables stay neighbours *for every seed*, even one
+  that the attacker knows, and for every order of their rows.
 
-A user's own ``order=``, if there is one, comes before the numbers.
+A user's own ``order=``, if there is one, has priority over the numbers.
 
-To choose while records stream by, every different record is remembered with its number of copies:
-of a user who holds more than 2^16 different ones, those with the smallest words are remembered, and
-the others do not count. That is a rule about the user's own records, and the same everywhere.
+In a stream every different record is stored with its number of copies. If a user has more than 2^16
+different records, those with the smallest words are stored, and the others are not counted. This
+rule depends on the user's own records only, and is the same for all data sources.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NUMBERED = 2**20
 def order_by_hash(
     rows: Rows, targets: Floats | None, offsets: Places, codes: NDArray[Any] | None
 ) -> NDArray[Any]:
-    """Return the places of the rows, user by user, each user's in the order of their hashes.
+    """Return the indices of the rows, user by user, each user's in the order of their hashes.
 
     See :func:`~quorate.core.users.store.order_of_addition`.
 
@@ -101,17 +101,17 @@ class Contents:
     Attributes
     ----------
     held : array of integers
-        Where all records lie, copies side by side.
+        The indices of all records, with copies side by side.
     starts : array of integers
-        Where the copies of each different record begin in ``held``.
+        The index in ``held`` of the first copy of each different record.
     owners : array of integers
-        The number of each record's user, in order.
+        The index of each record's user, in order.
     words : array of uint64
         The random word of each record.
     copies : array of integers
-        How many there are of each.
+        The number of copies of each record.
     marks : array of integers, or None
-        The place of each in the user's own ``order=``, which comes before the word.
+        The rank of each record in the user's own ``order=``, which has priority over the word.
     """
 
     held: NDArray[Any]
@@ -138,11 +138,11 @@ class Contents:
 
     @property
     def places(self) -> NDArray[Any]:
-        """Where one copy of each different record lies."""
+        """The index of one copy of each different record."""
         return self.held[self.starts]
 
     def placed(self, records: int | None = None) -> NDArray[Any]:
-        """Return the places of at most so many records of each user, each at most once.
+        """Return the indices of at most so many records of each user, each at most once.
 
         >>> rows, held = np.array([[1.0], [2.0], [1.0]]), np.arange(3)
         >>> found = contents_of(rows, None, held, np.array([0, 3]), content_words(rows, None, held))
@@ -182,7 +182,7 @@ class Contents:
         return np.concatenate(found)
 
     def _chosen_among(self, ends: Places, begin: int, end: int, records: int | None) -> Places:
-        """Return the chosen records of whole users, numbering copies in small blocks."""
+        """Return the chosen records of whole users; copies are numbered in small blocks."""
         own, numbers = np.empty(0, np.int64), np.empty(0, np.uint64)
         for start in range(begin, end, _NUMBERED):
             copies = np.arange(start, min(start + _NUMBERED, end))
@@ -218,9 +218,9 @@ def content_words(
     word: int | np.uint64 = 0,
     of: Callable[[Rows], Words] | None = None,
 ) -> Words:
-    """Return a word for each record at these places, a function of its numbers and a public word.
+    """Return a word for each record at these indices, from its numbers and a public word.
 
-    ``of`` tells the words of the numbers of rows, where these are not what the numbers stand for.
+    ``of`` gives the words of the values that the numbers encode, if numbers are codes.
 
     >>> words = content_words(np.array([[0.0], [-0.0], [1.0]]), None, np.arange(3))
     >>> bool(words[0] == words[1] != words[2])
@@ -256,15 +256,15 @@ def contents_of(
     ----------
     rows, targets : arrays
     held : array of integers
-        Where the records lie, user by user.
+        The indices of the records, user by user.
     offsets : array of integers
         Where each user begins in ``held``, and the end.
     words : array of uint64
-        The random word of each record of ``held``: equal records of a user have equal ones.
+        The random word of each record of ``held``; equal records of a user have equal words.
     marks : array of integers, optional
-        The place of each in the user's own order.
+        The rank of each record in the user's own order.
     copies : array of integers, optional
-        How many records each stands for, by default 1.
+        How many copies each record stands for, by default 1.
     """
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     if marks is None:
@@ -303,11 +303,11 @@ def random_places(
     keys: Words | None = None,
     marks: Places | None = None,
 ) -> NDArray[Any]:
-    """Return the places of rows that lie user by user, each user's in a random order of their own.
+    """Return the row indices in random order within each user; rows are sorted by user.
 
     The order depends on the user's records and a public word, and on the user's key if it is given.
-    With keys, two users with equal records have them in different orders. With ``marks`` these come
-    first.
+    With keys, two users with equal records have them in different orders. With ``marks`` records
+    are first sorted by these.
 
     >>> rows, offsets = np.array([[1.0], [2.0], [3.0]]), np.array([0, 3])
     >>> order, turned = (random_places(each, None, offsets) for each in (rows, rows[::-1]))
@@ -333,7 +333,7 @@ def _turns(owners: NDArray[Any]) -> Places:
 
 
 def _meet(owners: NDArray[Any], words: Words, marks: Places | None) -> Places:
-    """Return where two of one user that lie side by side share their word, and their mark."""
+    """Return where neighbouring entries of one user have the same word and mark."""
     meet = (owners[1:] == owners[:-1]) & (words[1:] == words[:-1])
     if marks is not None:
         meet &= marks[1:] == marks[:-1]
@@ -345,7 +345,7 @@ def _by_numbers(
 ) -> NDArray[Any]:
     """Return the order of records by ``before``, the last of them first, and then by all numbers.
 
-    Only for few users, who hold what was made to share a hash.
+    It is only for few users, whose records were constructed to have the same hash.
     """
     keys = list(_bits(rows[held]).T)
     if targets is not None:
@@ -354,7 +354,7 @@ def _by_numbers(
 
 
 def without_signs_of_zero(values: Floats) -> Floats:
-    """Return numbers in which -0.0 is 0.0: records that count as equal are equal to the last bit.
+    """Return numbers with -0.0 replaced by 0.0, so that equal records have equal bits.
 
     >>> without_signs_of_zero(np.array([-0.0]))
     array([0.])
@@ -367,8 +367,9 @@ def _who_differ(
 ) -> Places:
     """Return the users with two different records that have the same hash.
 
-    Records that meet are equal, and may change places, or have few values: then the first ones of a
-    user that meet mostly differ, and the others need no look.
+    Neighbours with the same hash are either equal, and may be exchanged, or have few distinct
+    values. In the second case the first such neighbours of a user mostly differ already, so the
+    others are not compared.
     """
     differ = np.zeros(len(offsets) - 1, dtype=np.bool_)
     owners = np.repeat(np.arange(len(differ)), np.diff(offsets))[close]
@@ -380,11 +381,11 @@ def _who_differ(
 
 
 def _by_hash(hashes: Words, offsets: Places) -> tuple[NDArray[Any], Places]:
-    """Return the places by leading bits of the hash, user by user; where two share these.
+    """Return the indices by leading bits of the hash, user by user, and where these are equal.
 
-    Users lie one after the other. Many short sorts, of words that end in their place among the
-    user's: a third of the time of one sort of everybody's, and no places to sort along. How many
-    bits lead depends on how many records the user holds, and not on the others.
+    Users lie one after the other. It makes many short sorts, of words that end in their index
+    within the user. This takes a third of the time of one sort of all records. The number of
+    leading bits depends on how many records the user has, and not on other users.
     """
     counts = np.diff(offsets)
     digits = np.frexp(counts)[1]
@@ -406,7 +407,7 @@ def _by_hash(hashes: Words, offsets: Places) -> tuple[NDArray[Any], Places]:
 
 
 def _sort_each(words: Words, starts: Places, counts: Places) -> None:
-    """Sort the words of each of these users, in their place."""
+    """Sort the words of each of these users in place."""
     begin, width = int(starts[0]), int(counts.max())
     if counts.min() == width and int(starts[-1]) - begin == (len(starts) - 1) * width:
         words[begin : begin + len(starts) * width].reshape(-1, width).sort(axis=1)
@@ -422,7 +423,7 @@ def _sort_each(words: Words, starts: Places, counts: Places) -> None:
 def _same_records(
     rows: Rows, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Tell for each pair of places whether the records there are equal."""
+    """Return for each pair of indices whether the records there are equal."""
     same = np.empty(len(left), dtype=np.bool_)
     for start in range(0, len(left), few := _rows_at_once(rows)):
         one, other = left[start : start + few], right[start : start + few]
@@ -434,7 +435,7 @@ def _same_records(
 
 
 def _bits(values: Rows) -> Words:
-    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
+    """Return the bits of numbers; zeros are equal whatever their sign, and so are all NaNs.
 
     Some storage formats do not distinguish them, and they give the same sums.
     """
@@ -448,7 +449,7 @@ def _bits(values: Rows) -> Words:
 
 
 def folded(values: Rows) -> Words:
-    """Mix the high half of the bits into the low half: small integers would collide otherwise.
+    """Mix the high half of the bits into the low half, because small integers would collide.
 
     >>> folded(np.array([0.0])).tolist()
     [0]
@@ -460,7 +461,7 @@ def folded(values: Rows) -> Words:
 
 
 def _end_hashes(rows: Rows, targets: Floats | None) -> Words:
-    """Return one word for each row, of its target and both ends: neighbours are often alike."""
+    """Return one word for each row, from its target and its first and last numbers."""
     odd, words = _odd(3), np.zeros(len(rows), dtype=np.uint64)
     ends = rows[:, :: max(1, rows.shape[1] - 1)]
     for start in range(0, len(rows), _HASHED):

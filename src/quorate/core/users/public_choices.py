@@ -1,9 +1,8 @@
-"""Public choices about users, by the key of each, their own records and a public seed.
+"""Public choices about users, from each user's key, own records, and a public seed.
 
-Who is on which side of a split follows from a user's id, and which records a cap keeps from the id
-and from what the user holds: never from what anybody else holds, and never from the order of the
-rows. The choice for one user does not depend on other users, and two neighbouring data sets stay
-neighbours for every seed, even if the attacker knows it.
+The side of a user in a split depends on the user's id. The records kept under a cap depend on the
+id and on the user's records. Neither depends on other users or on the order of the rows. Two
+neighbouring data sets stay neighbours for every seed, even if the attacker knows it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ __all__ = ["KeyedUsers", "chosen_words", "in_own_order", "public_word"]
 
 
 def public_word(random_state: RandomState) -> np.uint64:
-    """Return the public 64-bit word that a seed stands for.
+    """Return the public 64-bit word for a seed.
 
     >>> public_word(7) == public_word(7)
     np.True_
@@ -38,7 +37,7 @@ def public_word(random_state: RandomState) -> np.uint64:
 
 
 class KeyedUsers(ABC):
-    """Users with keys, wherever their records lie, and public choices: caps, samples, splits."""
+    """Users with keys, wherever they are stored, and public choices: caps, samples, splits."""
 
     @property
     @abstractmethod
@@ -57,19 +56,18 @@ class KeyedUsers(ABC):
         *,
         keep: bool = False,
     ) -> Self:
-        """Return the crowd whose parts are ``change(part)``; the parts stay where they are.
+        """Return the crowd whose parts are ``change(part)``; the parts stay where they are stored.
 
-        ``change`` may choose users and keep, drop or transform what they hold; the users that are
-        left stand in their old order, or take their keys along. With ``keep`` the result is stored
-        beside the parts, which is worth it if it is much smaller and used often. Without it, it is
-        computed again each time.
+        ``change`` may choose users and keep, drop or transform their records; the remaining users
+        keep their order, or their keys. With ``keep`` the result is stored next to the parts, which
+        is useful if it is much smaller and used often. Without it, it is computed again each time.
         """
 
     def public_draws(self, random_state: RandomState = None) -> NDArray[np.float64]:
         """Return a public random number in [0, 1) per user, from the seed and the id alone.
 
-        Use it for public choices about users: unlike numbers drawn in the order of the users, it
-        does not change for the others when somebody joins or leaves.
+        Use it for public choices about users. Unlike numbers drawn in the order of the users, it
+        does not change for other users when somebody joins or leaves.
 
         >>> from quorate.core.users import UserData
         >>> people = UserData.from_arrays([[1.0], [5.0]], users=[4, 9])
@@ -88,20 +86,19 @@ class KeyedUsers(ABC):
     ) -> Self:
         """Keep at most ``records`` random records of each user, or the first ones of an ``order=``.
 
-        A record gets a random number made of the public seed, of its user's id, of what it holds
-        and of how many equal ones the user holds (:mod:`quorate.core.users.own_order`). The
-        smallest numbers stay; with an ``order=`` the first records stay, and the numbers decide
-        among those of one place. What is kept of one user therefore depends neither on any other
-        user's records nor on the order of the rows, and two neighbouring data sets stay neighbours
-        *for every seed*, even one that the attacker knows.
+        A record gets a random number computed from the public seed, its user's id, its values, and
+        how many equal records precede it (:mod:`quorate.core.users.own_order`). The records with
+        the smallest numbers are kept. With an ``order=`` the first records are kept, and the
+        numbers decide among those of one rank. So which records of a user are kept depends neither
+        on other users' records nor on the order of the rows. Two neighbouring data sets stay
+        neighbours *for every seed*, even one that the attacker knows.
 
         Parameters
         ----------
         records : int
         random_state : int, generator or None
         words_of : callable, optional
-            Returns the values behind the numbers of rows, if these are codes that depend on the
-            data of all users.
+            Returns the values of numeric codes, if codes depend on the data of all users.
 
         Examples
         --------
@@ -123,9 +120,9 @@ class KeyedUsers(ABC):
 
         Every user gets a random number that depends on the public seed and on the user's id only.
         Under ``REPLACE`` the round(fraction x n) users with the smallest numbers go to the left;
-        ids and n are public there, so the sides are. Under ``ADD_REMOVE`` each user goes to the
-        left if the number is below ``fraction``: the sizes vary, but the arrival of one user moves
-        nobody else.
+        ids and n are public there, so the sides are public too. Under ``ADD_REMOVE`` each user goes
+        to the left if the number is below ``fraction``. Then the sizes vary, but adding one user
+        moves no other user.
 
         Examples
         --------
@@ -150,12 +147,14 @@ class KeyedUsers(ABC):
 
 
 def in_own_order(users: UserData, *, word: int | np.uint64 = 0, by_key: bool = False) -> UserData:
-    """Return users with their records in an order of their own, for whom an order matters.
+    """Return users whose records are in an order of their own.
 
-    That is their ``order=``, if there is one, and then a random order that follows from what the
-    user holds and a public word, never the order in which records arrived. With ``by_key`` it also
-    follows from the user's key, so that chance evens out over users who hold the same. Zeros have
-    no sign, so that not even equal records can be distinguished.
+    Statistics that depend on an order use it.
+
+    This is their ``order=``, if there is one, and then a random order that depends on the user's
+    records and a public word, never the order in which records arrived. With ``by_key`` it also
+    depends on the user's key, so that users with equal records get different orders. Zeros have no
+    sign, so that equal records cannot be distinguished.
 
     >>> from quorate.core.users import UserData
     >>> one = UserData.from_arrays([[1.0], [2.0], [3.0]], users=["ann"] * 3)
@@ -188,7 +187,7 @@ class _Cap:
         return users.with_records(places, kept)
 
     def _chosen(self, users: UserData, full: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the positions of the records that are kept, for users who hold too many."""
+        """Return the positions of the records that are kept, for users with too many records."""
         counts, marks = users.record_counts()[full], users.marks
         held = grouping.ranges(users.offsets[full], counts)
         words = chosen_words(
@@ -208,7 +207,7 @@ def chosen_words(
     word: np.uint64,
     words_of: Callable[[NDArray[Any]], NDArray[np.uint64]] | None = None,
 ) -> NDArray[np.uint64]:
-    """Return the random word of each record under a cap: of its numbers, its user and the seed.
+    """Return the random word of each record under a cap, from its numbers, its user and the seed.
 
     >>> rows, keys = np.array([[1.0], [1.0]]), np.array([7, 8], np.uint64)
     >>> words = chosen_words(rows, None, np.arange(2), keys, np.uint64(0))

@@ -1,14 +1,14 @@
-"""Records as they lie in memory, and sums over each user's records.
+"""Records in memory, and sums over each user's records.
 
-Floating-point addition is not associative: added up in another order, the records of a user give
-other last bits. So they are added up in the order of a hash of what they hold, and the sum of a
-user is, to the last bit, a function of *which* records the user holds, and of nobody else's.
+Floating-point addition is not associative: in another order the sum of a user's records may have
+other last bits. So they are added up in the order of a hash of their contents. The sum of a user is
+then, to the last bit, a function of the *set* of the user's records, and of no other user's.
 
-The order costs a sort when it is first needed (:mod:`quorate.core.users.own_order`), a sum one
-pass. Code that passes over the records many times stores them in that order.
+Computing the order takes a sort when it is first needed (:mod:`quorate.core.users.own_order`); a
+sum takes one pass. Code that passes over the records many times stores them in that order.
 
-What is computed of a single record, such as its length, depends on that record alone: a matrix
-product would round it by where it lies among the others.
+Numbers computed for a single record, such as its length, depend on that record alone: a matrix
+product might round it depending on its position among the others.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class RecordStore:
         return {**vars(self), "_pattern": None}  # quickly built where the records are sent
 
     def order(self, offsets: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the order in which records are added up; found once."""
+        """Return the order in which records are added up; it is computed once."""
         if self._order is None:
             found = order_of_addition(self.rows, self.targets, offsets, self.codes)
             object.__setattr__(self, "_order", found)
@@ -122,9 +122,9 @@ class RecordStore:
     def settled(
         self, offsets: NDArray[np.int64], ranks: NDArray[np.int64] | None = None
     ) -> RecordStore:
-        """Return the records as they are added up, users in the order of ``ranks``, if given.
+        """Return the records in summation order, with users in the order of ``ranks``, if given.
 
-        The rows follow when all are asked for: a few passes are quicker than a copy.
+        The rows are copied only when all are needed: a few passes are quicker than a copy.
         """
         if self._upright:
             return self.lying().settled(offsets, ranks)
@@ -155,7 +155,7 @@ class RecordStore:
     ) -> Rows:
         """Return the rows with these indices; ``room`` is an optional output buffer.
 
-        There may be room for 32 bits a number only, to which a copy is rounded.
+        The buffer may have 32 bits per number; then the copy is rounded.
         """
         if self._upright:
             return self.lying().some(places, room)
@@ -190,7 +190,7 @@ class RecordStore:
         return replace(self, rows=rows, _upright=())
 
     def as_they_lie(self) -> tuple[Rows, bool]:
-        """Return the rows, and whether some users are stored feature by feature."""
+        """Return the stored rows, and whether some users are stored feature by feature."""
         return self.rows, bool(self._upright)
 
     def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
@@ -214,7 +214,7 @@ class RecordStore:
     def sums(
         self, offsets: NDArray[np.int64], values: Rows, weights: Floats | None = None
     ) -> Floats:
-        """Return the sum of the (weighted) rows of ``values`` of each user; one for each record."""
+        """Return each user's sum of the (weighted) rows of ``values``; one row per record."""
         order = self.order(offsets)
         if self._pattern is None:
             object.__setattr__(self, "_pattern", pattern_of(offsets, order))
@@ -222,7 +222,7 @@ class RecordStore:
         return added_up(self._pattern, values, factors)
 
     def _narrow_sums(self, offsets: NDArray[np.int64]) -> Floats:
-        """Return the sums of 32-bit records; their order is found only where it can matter."""
+        """Return the sums of 32-bit records; their order is computed only if it can matter."""
         counts = np.diff(offsets)
         owners = np.repeat(np.arange(len(counts)), counts) if self.codes is None else self.codes
         most = int(counts.max(initial=0))
@@ -253,7 +253,7 @@ class RecordStore:
         return made if self.marks is None else replace(made, marks=self.marks[places])
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
-        """Return the records at these places of the order by user."""
+        """Return the records at these positions of the order by user."""
         if self.codes is not None:
             places = order_by_user(self.codes, n_users)[places]
         targets = None if self.targets is None else self.targets.take(places)
@@ -270,10 +270,10 @@ def settled_users(
 ) -> UserData:
     """Return users with transformed records, stored in the order in which they are summed.
 
-    The order is that of the records before the change. ``rows`` is also given where it may write:
-    over a copy that was made for the order, or ``None`` if the records are the caller's. If it is
-    ``None`` itself they stay as they are, and are copied when all are asked for. With ``by_count``
-    users with equally many records lie side by side, so that one call can process them.
+    The order is that of the original records. ``rows`` is also given an output buffer: a copy that
+    was made for the order, or ``None`` if the records are the caller's. If ``rows`` is ``None`` the
+    records are not transformed, and are copied only when all are needed. With ``by_count`` users
+    with equally many records are stored side by side, so that one call can process them.
 
     >>> from quorate.core.users import UserData
     >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
@@ -301,7 +301,7 @@ def settled_users(
 
 
 def is_settled(users: UserData) -> bool:
-    """Whether users were made by :func:`settled_users`: no record decides it.
+    """Return whether users were made by :func:`settled_users`; no record decides this.
 
     >>> from quorate.core.users import UserData
     >>> is_settled(UserData([[1.0]], offsets=[0, 1]))
@@ -315,9 +315,9 @@ def records_at(
     places: NDArray[Any] | slice,
     room: Callable[[tuple[int, ...]], Rows] | None = None,
 ) -> Rows:
-    """Return the rows of :attr:`UserData.X` with these indices, in whatever order they are stored.
+    """Return the rows of :attr:`UserData.X` with these indices, whatever their stored order.
 
-    If they have to be copied, to what ``room`` returns for their shape.
+    If they have to be copied, ``room`` returns the output buffer for their shape.
 
     >>> from quorate.core.users import UserData
     >>> records_at(UserData([[1.0], [3.0]], offsets=[0, 1, 2]), slice(1, 2))
@@ -327,7 +327,7 @@ def records_at(
 
 
 def rows_as_they_lie(users: UserData) -> tuple[Rows, bool]:
-    """Return the records, and whether some lie feature by feature (:func:`rounded_users`).
+    """Return the records, and whether some are stored feature by feature (:func:`rounded_users`).
 
     >>> from quorate.core.users import UserData
     >>> rows_as_they_lie(UserData([[1.0], [3.0]], offsets=[0, 1, 2]))[1]
@@ -342,12 +342,12 @@ def rounded_users(
     rows: NDArray[np.float32],
     upright: tuple[tuple[int, int, int], ...] = (),
 ) -> UserData:
-    """Return users with other records, of 32 bits, in the places of theirs.
+    """Return users with other records, in 32 bits, in the same positions.
 
-    They are added up in the order of the records before, and :attr:`UserData.X` has 32 bits too.
-    ``upright`` are stretches of users with equally many records, as they are added up, whose
-    numbers were written feature by feature: where the stretch begins and ends, and how many
-    records each of these users holds.
+    They are added up in the order of the original records, and :attr:`UserData.X` is also in 32
+    bits. ``upright`` are ranges of users with equally many records, in summation order, whose
+    numbers were written feature by feature: the first and the last user of the range, and the
+    number of records of each of them.
 
     >>> from quorate.core.users import UserData
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
@@ -362,10 +362,10 @@ def rounded_users(
 def order_of_addition(
     rows: Rows, targets: Floats | None, offsets: NDArray[Any], codes: NDArray[Any] | None = None
 ) -> NDArray[Any]:
-    """Return the places of the rows, user by user, each user's in the order of their hashes.
+    """Return the row indices, user by user, each user's in the order of their hashes.
 
-    ``offsets`` tell where the records of each user begin in the order by user; ``codes`` are the
-    numbers of the rows' users, None if they lie user by user.
+    ``offsets`` say where the records of each user begin in the order by user; ``codes`` are the
+    indices of the rows' users, or None if rows are sorted by user.
 
     >>> rows, offsets = np.array([[3.0], [1.0], [2.0], [9.0]]), np.array([0, 3, 4])
     >>> order = order_of_addition(rows, None, offsets)
@@ -391,8 +391,8 @@ def sums_by_user(
 ) -> Floats:
     """Return the sum of the (weighted) rows of each user, added up in this order.
 
-    A product with a sparse matrix, each user's sum by itself. Works on blocks of users small enough
-    for the cache; random access outside the cache takes twice as long.
+    It is a product with a sparse matrix, which computes each user's sum separately. It works on
+    blocks of users small enough for the cache; random access outside the cache takes twice as long.
 
     >>> sums_by_user(np.array([[1.0], [2.0], [4.0]]), np.array([0, 2, 3]), np.arange(3))
     array([[3.],
@@ -414,7 +414,7 @@ def pattern_of(
 ) -> Any:
     """Return the sparse matrix of ones that adds up the records of each user in this order.
 
-    They are among ``n_records``, by default all of them.
+    The matrix has ``n_records`` columns, by default one for each record.
 
     >>> pattern_of(np.array([0, 2, 3]), np.arange(3)).shape
     (2, 3)
@@ -442,9 +442,9 @@ def added_up(pattern: Any, values: Floats, factors: Floats | None = None) -> Flo
 
 
 def _brought_near(rows: Rows, places: NDArray[Any], dtype: Any) -> tuple[Rows, NDArray[Any]]:
-    """Bring rows that lie near each other into the cache: one by one they take twice the time.
+    """Copy rows that are close to each other into the cache; one by one this takes twice the time.
 
-    Return rows and places among them at which they are, perhaps rounded to ``dtype`` already.
+    Return a block of rows and their indices in it, perhaps already rounded to ``dtype``.
     """
     end = places.max(initial=-1) + 1
     first = places.min(initial=end)
@@ -463,8 +463,9 @@ def _wide(rows: Rows) -> Floats:
 def row_products(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inner products of each row of ``rows`` with each row of ``weights``.
 
-    A matrix product ``rows @ weights.T`` rounds a row by where it lies among the others. Here every
-    product is computed by itself, in one order of addition, however many other rows there are.
+    A matrix product ``rows @ weights.T`` may round a row depending on its position among the
+    others. Here every product is computed separately, in one order of addition, however many other
+    rows there are.
 
     >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0]]))
     array([[21.],
@@ -491,7 +492,7 @@ def minus_row(
 ) -> NDArray[np.float64]:
     """Write ``rows - row`` to ``out``, of the same shape and contiguous like ``rows``; return it.
 
-    Number by number, like ``np.subtract``, except for many short rows at once.
+    It works number by number, like ``np.subtract``, but handles many short rows at once.
 
     >>> rows = np.arange(6.0).reshape(3, 2)
     >>> minus_row(rows, np.array([1.0, 2.0]), rows)
