@@ -1,7 +1,7 @@
 """Protocols in the local and the shuffle model: clients, servers and their guarantees.
 
-Read :mod:`~quorate.local.task` first: a task is the public file that both sides hold. Analysts
-who want to try a protocol out call :mod:`~quorate.local.simulate`.
+Read :mod:`~quorate.local.task` first: a task is the public file that both sides have. To try out a
+protocol, analysts call :mod:`~quorate.local.simulate`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What runs on a user's device: from their records to one message."""
+"""The code on a user's device: from the user's records to one message."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Client(OnceOnly):
     r"""Make a user's one message for a task, on the user's own device.
 
     The device reduces its records to one candidate, answers by the task's randomizer with the
-    operating system's randomness, and forgets the candidate. It answers a task once: later calls
+    operating system's randomness, and deletes the candidate. It answers a task once: later calls
     return the same bytes, so a lost connection costs no privacy. After :meth:`acknowledged` it
     refuses. With a ``memory`` this also holds after a restart of the program.
 
@@ -82,7 +82,7 @@ class Client(OnceOnly):
         The largest epsilon this device accepts, set by the author of the app and never by the
         server.
     memory : DeviceMemory or None, default=None
-        The earlier answers of this device; with ``None`` they are remembered only by this object.
+        The earlier answers of this device; with ``None`` only this object remembers them.
     ledger : Ledger or None, default=None
         The device's own ledger: the message is charged before the records are read.
     data_name : str or None, default=None

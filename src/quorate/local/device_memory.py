@@ -1,9 +1,9 @@
-"""The answers of a device: one small file that outlives the program, so that nobody answers twice.
+"""The answers of a device, in one small file that survives restarts of the program.
 
 A message is written here before it leaves the device. After a restart the program gets the same
 bytes with the same admission token, so a lost connection costs no privacy and no user counts twice.
-After the message was acknowledged, a further attempt is refused. What all messages of the file say
-together stays below the limit that a client brings.
+After the message was acknowledged, a further attempt is refused. The privacy losses of all messages
+of the file together stay below the limit of the client.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def create_for_owner(path: Path) -> None:
 
 
 def close_to_others(path: Path) -> None:
-    """Remove all other users' rights to a database and to the files SQLite creates beside it.
+    """Remove all other users' rights to a database and to the files that SQLite creates beside it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +132,7 @@ class DeviceMemory:
 
     @contextmanager
     def _opened(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
-        """Let one process at a time look and write; what was written is on disk afterwards."""
+        """Let one process at a time read and write; what was written is on disk afterwards."""
         connection = sqlite3.connect(self.path, timeout=30.0, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = FULL")

@@ -1,13 +1,14 @@
-"""Reports as bytes: one length per task and one canonical form; all else is dropped and counted.
+"""Reports as bytes: one length per task and one canonical form; others are dropped.
 
 A message is, little-endian::
 
     "QRM" | version u8 | kind u8 | level u8 | payload length u16 | task id, 8 bytes
     payload: s masks of ceil(d / 8) bytes each | answer u8 | zero u8
 
-22 bytes for 2^14 candidates. There is one way to write a report: unused bits and bytes are zero and
-the length is exact, so a message carries nothing that is not in the report. Whatever a server is
-sent, it reads whole arrays, drops what is not canonical, says for which reason, and never raises.
+A message has 22 bytes for 2^14 candidates. There is only one way to write a report: unused bits and
+bytes are zero and the length is exact, so a message contains nothing besides the report. A server
+reads whole arrays, drops messages that are not canonical and counts them by reason. It never
+raises, whatever it is sent.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class MessageFormat:
 
     @cached_property
     def _pieces(self) -> tuple[tuple[int, int], ...]:
-        """Where the pieces of a mask start, and their sizes."""
+        """The positions of the pieces of a mask, and their sizes."""
         sizes = [size for size in (8, 4, 2, 1) if self.mask_bytes & size]
         return tuple((sum(sizes[:i]), size) for i, size in enumerate(sizes))
 
@@ -176,7 +177,7 @@ class MessageFormat:
         return b"".join(fitting)
 
     def _reports(self, records: NDArray[Any]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Return what the records say, and which of them are canonical."""
+        """Return the contents of the records, and which of them are canonical."""
         response = self.task.response
         expected, task = np.frombuffer(self.header, "<u8")
         head = records["head"].astype(np.uint64)

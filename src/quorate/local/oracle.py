@@ -1,9 +1,9 @@
-r"""The local model: questions to single users, charged before they are drawn (K5).
+r"""The local model: queries to single users, charged before an answer is drawn (K5).
 
-A :class:`LocalOracle` holds the records of users, as if each of them were on the user's own device.
-The only thing it does with it is to draw the answer of a randomizer, after it charged that user's
-own budget; a question that does not fit is refused, and nothing is drawn. What comes out is a
-:class:`Transcript`: who was asked what, and the answers. [1]_
+A :class:`LocalOracle` has the records of users, as if each user's were on the user's own device.
+It only draws answers of randomizers, after charging that user's own budget. A query that does not
+fit is refused, and nothing is drawn. The result is a :class:`Transcript`: the queries, the users
+who were asked, and the answers. [1]_
 
 References
 ----------
@@ -41,7 +41,7 @@ Values = Callable[[UserData], Any]
 
 @dataclass(frozen=True)
 class Report:
-    """A question to a user: what to compute from the records, and how to hide it.
+    """A query to a user: what to compute from the records, and how to randomize it.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ class Report:
 
     @property
     def cost(self) -> Fraction:
-        """What one answer costs, exactly."""
+        """The exact cost of one answer."""
         return self.randomizer.cost
 
     def of(self, users: UserData) -> Any:
-        """Return one value per user, NaN for those for whom there is none."""
+        """Return one value per user; NaN for users without a value."""
         if getattr(self.values, "row_wise", False) and not is_of_caller(self.values):
             values = call_quietly(lambda: np.asarray(self.values(users), dtype=np.float64))
             if values is not None and values.shape == (users.n_users, *self.randomizer.shape):
@@ -90,7 +90,7 @@ class Report:
         return found
 
     def of_places(self, users: Crowd, places: NDArray[np.int64]) -> Any:
-        """Return the values of the users at these places of a crowd, in the order of places."""
+        """Return the values of the users at these indices of a crowd, in this order."""
         order = np.argsort(places)
         parts = users.take(places[order]).map(self.of)
         found = np.concatenate([self.of(users.nobody()), *parts])
@@ -99,7 +99,7 @@ class Report:
         return values
 
     def _alone(self, user: UserData) -> Any:
-        """Return the value of one user, None if there is none of the right shape."""
+        """Return the value of one user, or None if there is none of the right shape."""
 
         def run() -> Any:
             (value,) = self.values(user)
@@ -111,13 +111,13 @@ class Report:
         return call_quietly(run)
 
     def probability(self, answer: Any, user: UserData) -> float:
-        """Return the probability that one user, holding these records, answers this."""
+        """Return the probability that a user with these records gives this answer."""
         return self.randomizer.probability(answer, self.of(user)[0])
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One question to several users, and their answers."""
+    """One query to several users, and their answers."""
 
     places: NDArray[np.int64]
     report: Report
@@ -149,7 +149,7 @@ class Transcript:
         return max(self.spent(), default=Fraction(0))
 
     def log_probability(self, users: UserData) -> float:
-        """Return the log of the probability of all answers, had the users held these records.
+        """Return the log probability of all answers, if the users had these records.
 
         Later questions are functions of earlier answers, so the probabilities of the answers
         multiply, however the questions were chosen.
@@ -161,19 +161,19 @@ class Transcript:
         return total
 
     def replay(self) -> Replay:
-        """Return an oracle that gives the same answers to the same questions, without any data."""
+        """Return an oracle that gives the same answers to the same queries, without any data."""
         return Replay(self)
 
 
 class Replay:
-    """Answer from a transcript; a question that was not asked then is refused."""
+    """Answers from a transcript; a query that is not in the transcript is refused."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.n_users = transcript.n_users
         self._left: Iterator[Exchange] = iter(list(transcript.exchanges))
 
     def ask(self, places: ArrayLike, report: Report) -> NDArray[Any]:
-        """Return the answers that were given to this question in this place of the transcript."""
+        """Return the recorded answers to this query at this position of the transcript."""
         wanted = np.asarray(places, dtype=np.int64)
         exchange = next(self._left, None)
         if (
@@ -186,7 +186,9 @@ class Replay:
 
 
 class LocalOracle:
-    r"""Ask users one by one, each within an own budget (Definitions 5.2 and 5.3 of paper K).
+    r"""Query users one by one, each within a budget of their own.
+
+    Definitions 5.2 and 5.3 of paper K.
 
     Privacy
     -------
@@ -196,27 +198,27 @@ class LocalOracle:
     trust : local
     public : which users are asked, what, and when; the number of users; all parameters
     numerics : exact
-    proof : Let one user's records change. Questions are functions of earlier answers, so the same
-        answers lead to the same questions. Answers of other users have the same law; an answer of
+    proof : Let one user's records change. Queries are functions of earlier answers, so the same
+        answers lead to the same queries. Answers of other users have the same law; an answer of
         this user under a randomizer of cost c changes its probability by a factor of at most
         :math:`e^c`. The costs of this user's answers, exact fractions, add up to at most
-        :math:`\varepsilon`: each is added before the draw, and a question whose cost does not fit
-        is refused without a draw. The failure probabilities of approximate randomizers add up in
-        the same way.
+        :math:`\varepsilon`: each is added before the draw, and a query whose cost does not fit is
+        refused without a draw. The failure probabilities of approximate randomizers add up in the
+        same way.
 
     Parameters
     ----------
     users : UserData, or another crowd
-        A user's place is that in the order of the crowd.
+        The index of a user is that in the order of the crowd.
     epsilon : float or Fraction
         The budget of each user.
     delta : float, default=0.0
-        The same for failure probabilities, if randomizers have them.
+        The same for failure probabilities, if randomizers have any.
     one_shot : bool, default=False
-        Whether only one batch of questions may be asked (the non-interactive model), by
+        Whether only one batch of queries may be made (the non-interactive model), by
         :meth:`ask_all`.
     account : Account, optional
-        The account that is charged, once and in advance, for all possible questions.
+        The account that is charged, once and in advance, for all possible queries.
 
     Examples
     --------
@@ -270,7 +272,7 @@ class LocalOracle:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee for all possible questions."""
+        """The guarantee for all possible queries."""
         return Guarantee(
             epsilon=float_up(self.epsilon),
             delta=float_up(self.delta),
@@ -279,16 +281,16 @@ class LocalOracle:
         )
 
     def left(self, place: int) -> Fraction:
-        """Return what is left of one user's budget; it is public."""
+        """Return the remaining budget of one user; it is public."""
         return self.epsilon - self._spent[place]
 
     def ask(self, places: ArrayLike, report: Report) -> NDArray[Any]:
-        """Ask some users one question; later questions may depend on earlier answers.
+        """Send one query to some users; later queries may depend on earlier answers.
 
         Parameters
         ----------
         places : integers
-            Numbers of users, each at most once.
+            Indices of users, each at most once.
         report : Report
         """
         if self.one_shot:
@@ -296,9 +298,9 @@ class LocalOracle:
         return self._ask([(self._places(places), report)])[0]
 
     def ask_all(self, questions: Sequence[tuple[ArrayLike, Report]]) -> list[NDArray[Any]]:
-        """Ask everything at once; a one-shot oracle is closed afterwards.
+        """Send all queries at once; a one-shot oracle is closed afterwards.
 
-        If one question does not fit, none is asked and the oracle stays as it was.
+        If one query does not fit, none is sent and the oracle does not change.
         """
         return self._ask([(self._places(places), report) for places, report in questions])
 
@@ -321,7 +323,7 @@ class LocalOracle:
             return answers
 
     def _charge(self, questions: list[tuple[NDArray[np.int64], Report]]) -> None:
-        """Add the costs of all questions, or raise and add nothing."""
+        """Add the costs of all queries, or raise and add nothing."""
         spent, failures = list(self._spent), list(self._failures)
         for places, report in questions:
             cost, failure = report.cost, exact(report.randomizer.delta)
@@ -354,7 +356,7 @@ class LocalOracle:
         return numbers.astype(np.int64)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the records and the noise behind: a saved oracle answers nothing."""
+        """Leave out the records and the noise, so that a saved oracle answers nothing."""
         state = {name: value for name, value in vars(self).items() if name not in ("_lock",)}
         return state | {"_users": None, "_noise": None, "_account": None}
 

@@ -1,9 +1,10 @@
-"""How likely the most frequent key is found, from exact tails; for plans and defaults.
+"""The probability of finding the most frequent key, from exact tails; for plans and defaults.
 
 A candidate's score is the number of reports that agree with it. Reports of users who name it agree
-with chance 2^-s + gain, all others with chance exactly 2^-s, independently over users. So the score
-of the crowd's choice is a sum of two binomials, any other's is one binomial if the losing votes are
-spread, and a union bound over the candidates is all that is not exact.
+with probability 2^-s + gain, all others with probability exactly 2^-s, independently over users. So
+the score of the most frequent candidate is a sum of two binomials, and that of any other candidate
+is one binomial if the other votes are spread. Only the union bound over the candidates is not
+exact.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def shuffled_response(
 ) -> HashedResponse:
     """Return the report that finds a majority of half of the users most reliably when shuffled.
 
-    Every width is allowed its own epsilon by the privacy blanket; the one whose exact tails are
-    best is taken, because for few users the scores are far from normal and variances mislead.
+    Every width has its own epsilon by the privacy blanket. The width with the best exact tails is
+    used, because for few users the scores are far from normal and variances are misleading.
 
     >>> response = shuffled_response(2**14, 1.0, 1e-6, 100)
     >>> response.width, response.epsilon
@@ -128,7 +129,7 @@ def shuffled_response(
 
 
 def _difficulty(response: HashedResponse, users: int) -> tuple[float, float]:
-    """Return the failure probability at a share where it is about a tenth."""
+    """Return the failure probability at a share for which it is about a tenth."""
     failures = [
         choice_failure(response, users=min(users, 2_000), plurality=share)
         for share in (0.8, 0.6, 0.4, 0.2, 0.1)
@@ -140,8 +141,9 @@ def liars_withstood(response: HashedResponse, *, plurality: float) -> float:
     """Return the share of dishonest users that cannot change the winner, up to noise.
 
     A dishonest user moves the difference of two candidates by at most ``influence`` votes, an
-    honest one by one vote on average. So the honest share ``plurality`` wins while (1 - f)
-    plurality > f influence.
+    honest one by one vote on average. So the most frequent candidate, with the share ``plurality``
+    of the honest users, wins if the share f of dishonest users satisfies (1 - f) plurality > f
+    influence.
 
     >>> round(liars_withstood(HashedResponse(candidates=2**14, epsilon=1.0), plurality=0.8), 3)
     0.153

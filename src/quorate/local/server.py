@@ -1,4 +1,4 @@
-"""The collecting side: read messages from strangers, count them, state the guarantee."""
+"""The collecting side: read messages from unknown senders, count them, state the guarantee."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SHOWN = 16
 
 @dataclass(frozen=True)
 class Tally:
-    """The result of a collection and what it promises to each user.
+    """The result of a collection, and its guarantees for each user.
 
     Parameters
     ----------
     task : Task
     popular : EstimatedVotes
-        The most popular candidates, the first of them the crowd's choice.
+        The most popular candidates, the most frequent one first.
     accepted : int
         How many messages were counted.
     dropped : dict of Reason to int
@@ -164,9 +164,9 @@ class Server:
         )
 
     def _remember_size(self, batch: MessageBatch) -> None:
-        """Remember the smallest batch: its messages had the fewest others to hide among.
+        """Remember the smallest batch, whose messages had the fewest others to hide among.
 
-        A shuffler passes on messages of the task and of its length; others did not come that way.
+        Only messages of the task and of its length count, because a shuffler passes on no others.
         """
         away = (Reason.NOT_BYTES, Reason.WRONG_LENGTH, Reason.FOREIGN_TASK)
         inside = {reason: n for reason, n in batch.dropped.items() if reason not in away}

@@ -1,4 +1,4 @@
-"""The only party that knows who sent what, and forgets it: it waits, permutes, passes on."""
+"""The shuffler: it waits, permutes and passes on, and is the only party that sees senders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Shuffler", "random_order"]
 
 
 def random_order(count: int, noise: NoiseSource | None = None) -> NDArray[np.int64]:
-    """Return a uniform permutation from secure words: the order of words that all differ.
+    """Return a uniform permutation: the order of distinct secure words.
 
     If no two of the 64-bit words are equal, every order is equally likely; otherwise all are drawn
     again.
@@ -38,10 +38,11 @@ class Shuffler(OnceOnly):
     """Wait for the task's number of messages and pass them on in a random order, nothing else.
 
     Messages of another length or task are dropped, because they would not hide anybody; so are
-    repeated admission tokens. Both are counted. Nothing is passed on before ``task.users`` messages
-    are there, because fewer messages would hide each other less than the task guarantees. Later
-    messages wait for a batch of their own, so no two releases differ by a few people; for the same
-    reason a shuffler is not copied, and releases nothing in a forked process.
+    repeated admission tokens. Both kinds of dropped messages are counted. Nothing is passed on
+    before ``task.users`` messages have arrived, because fewer messages would give less privacy than
+    the task guarantees. Later messages wait for a batch of their own, so no two releases differ by
+    a few people. For the same reason a shuffler cannot be copied, and releases nothing in a forked
+    process.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Shuffler(OnceOnly):
 
     @property
     def waiting(self) -> int:
-        """How many messages are there."""
+        """Number of messages that are waiting."""
         return len(self._waiting)
 
     def admit(self, message: object, *, token: bytes | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Protocols in one process: what analysts try out and what learners call.
+"""Protocols in one process: for analysts who try them out, and for learners.
 
-The very randomizers that clients run answer here for a whole array of users at once; only wires and
-processes are missing.
+The same randomizers as those of clients answer here for a whole array of users at once; only the
+network is missing.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ def bucket_choice(
     honest : float, default=1.0
         Share of the users who add their noise; public.
     published : bool, default=False
-        The constants of Corollary 40 with half of the budget for each of two buckets, instead of
-        the least noise that keeps the promise.
+        Whether to use the constants of Corollary 40 with half of the budget for each of two
+        buckets, instead of the least noise that satisfies the guarantee.
     unit : str, default="user"
     account : Account or None, default=None
         The account to charge, with a reserve of ``delta``; by default a new one for this choice.
@@ -256,7 +256,7 @@ class _Promise:
 def _of_each(
     keys: Ballots | NDArray[np.int64], account: Account | None, *, wide: bool = False
 ) -> NDArray[np.int64]:
-    """Return the candidate of each user, which only the user's own device looks at."""
+    """Return the candidate of each user, which only the user's own device knows."""
     if isinstance(keys, Ballots):
         if account is not None:
             account.check_seal(keys)

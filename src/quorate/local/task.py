@@ -1,10 +1,10 @@
-r"""The public description of a collection, which both sides hold before any data exist.
+r"""The public description of a collection, which both sides have before any data exist.
 
-A task is a small JSON file: what is asked, how many candidates there are, what is promised, how the
-reports are made, and the public seed of everything users must agree on. Its SHA-256 is its identity
-and stands in every message, so messages of two tasks never mix, and the shared randomness is
-derived from seed *and* identity: a seed that is used again in another task gives other random
-numbers there.
+A task is a small JSON file. It states the query, the number of candidates, the guarantee, the form
+of the reports, and the public seed of everything users must agree on. Its SHA-256 is its identity
+and is part of every message, so messages of two tasks never mix. The shared randomness is derived
+from seed *and* identity, so a seed that is used again in another task gives other random numbers
+there.
 
 Canonical form: one flat object with sorted keys, no spaces, every value a string of printable ASCII
 (numbers as decimals, the seed as hexadecimal). So every language can write it, byte for byte.
@@ -50,7 +50,7 @@ Role = str
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    r"""What is collected, from whom, and what is promised to each of them.
+    r"""What is collected, from whom, and the guarantee for each of them.
 
     Made by :meth:`local` or :meth:`shuffle`, which choose the report; read by :meth:`from_json`,
     which refuses reports that exceed the guarantee.
@@ -73,7 +73,7 @@ class Task:
     Parameters
     ----------
     name : str
-        For people to read; printable ASCII, like all texts here.
+        A name for people to read; printable ASCII, like all texts here.
     candidates : int
     epsilon, delta : float
         The guarantee; ``delta`` is zero in the local model.
@@ -84,7 +84,7 @@ class Task:
     honest : float
         Share of senders who follow the protocol; public, and part of the guarantee.
     seed : str
-        64 hexadecimal digits, fixed before data exist.
+        64 hexadecimal digits, fixed before any data exist.
     width : int
     report_epsilon : float
         The report's parameters; see :class:`HashedResponse`.
@@ -328,7 +328,7 @@ class Task:
         return replace(self, seed=_seed(seed))
 
     def _refuse_too_much(self) -> None:
-        """Refuse a report that says more than was promised."""
+        """Refuse a report with a larger privacy loss than the guarantee states."""
         if self.trust is Trust.LOCAL:
             if self.delta != 0 or self.report_epsilon > self.epsilon:
                 raise ParameterError(

@@ -1,7 +1,7 @@
-"""Known answers for clients in other languages: task, random bytes and candidate to message.
+"""Known answers for clients in other languages: messages for given tasks, bytes and candidates.
 
-The same answers lie in ``js/vectors.json``. A client that makes these bytes makes the right report;
-that its random bytes are secret and uniform is up to its platform.
+The same answers are in ``js/vectors.json``. A client that produces these bytes makes correct
+reports. Its platform must ensure that its random bytes are secret and uniform.
 """
 
 from __future__ import annotations
@@ -113,6 +113,6 @@ def _text(candidate: int | None) -> str | None:
 
 
 def _bytes(task: Task, number: int) -> bytes:
-    """Return bytes that look random and are the same everywhere."""
+    """Return bytes that look random and are the same on every machine."""
     parts = (hashlib.sha256(task.digest + f"{number} {j}".encode()).digest() for j in range(4))
     return b"".join(parts)

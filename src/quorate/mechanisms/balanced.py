@@ -1,4 +1,4 @@
-"""Noisy sums of shares: what one category gains others lose, and the noise does the same."""
+"""Noisy sums of shares, with noise that adds up to zero like the change by one user."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["BalancedSum"]
 class BalancedSum(LaplaceSum):
     r"""Release a sum of shares with Laplace noise that adds up to zero.
 
-    Replacing one user moves shares from some categories to others: together with the share of
-    absence the change adds up to zero. So does this noise. It has one dimension less than
+    Replacing one user moves shares from some categories to others. If the share of absence is
+    included, the change adds up to zero. So does this noise. It has one dimension less than
     independent noise of the same scale, which makes it shorter by a factor of k / (k + 1) for k
     shares. Other coordinates get independent Laplace noise.
 

@@ -1,4 +1,4 @@
-"""Noisy sums of several vectors a person, with noise of the longest of them."""
+"""Noisy sums of several vectors per person, with noise for the longest of them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _POINTS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class BlockSum(LaplaceSum):
-    r"""Release a sum of several bounded vectors a person with joint noise.
+    r"""Release a sum of several bounded vectors per person with joint noise.
 
     For a table, a person has one vector for each statistic, and each is bounded in the L1 norm. The
     scale of independent Laplace noise is proportional to the sum of their lengths. Joint noise
-    whose density depends on the *longest* vector only needs the largest length: for three vectors
-    of two coordinates its standard deviation is .72 of that of Laplace noise, for three of one .61,
-    and 1 in the limit of many coordinates.
+    whose density depends on the *longest* vector only needs the largest length. Its standard
+    deviation is .72 of that of Laplace noise for three vectors of two coordinates, .61 for three of
+    one coordinate, and 1 in the limit of many coordinates.
 
     Privacy
     -------
@@ -56,10 +56,10 @@ class BlockSum(LaplaceSum):
 
     Utility
     -------
-    A coordinate of the noise is about a gamma variable of shape d + 1, for d coordinates in all,
-    times a coordinate of a uniform point of the unit ball of the L1 norm in g dimensions, which
-    exceeds u with probability :math:`(1-u)^g`. ``error_bound(beta)`` is its quantile, for all
-    coordinates together.
+    A coordinate of the noise is approximately a gamma variable of shape d + 1, for d coordinates in
+    all, times a coordinate of a uniform point of the L1 unit ball in g dimensions, which exceeds u
+    with probability :math:`(1-u)^g`. ``error_bound(beta)`` is its quantile, for all coordinates
+    together.
 
     Complexity
     ----------
@@ -68,7 +68,7 @@ class BlockSum(LaplaceSum):
     Parameters
     ----------
     grid : Grid
-        Of :class:`~quorate.core.bounds.blocks.Blocks`, and its resolution.
+        A grid of :class:`~quorate.core.bounds.blocks.Blocks`.
     epsilon : float
     relation : Relation, default=Relation.REPLACE
 
@@ -135,7 +135,7 @@ def block_deviation(parts: int, groups: int) -> float:
 
 @lru_cache(maxsize=256)
 def block_quantile(beta: float, parts: int, groups: int) -> float:
-    """Return the quantile of one coordinate of the noise that is exceeded with ``beta``, in scales.
+    """Return the ``1 - beta`` quantile of one coordinate of the noise, in scales.
 
     >>> round(block_quantile(0.05, 1, 5), 2), round(block_quantile(0.05, 3, 1), 2)
     (3.0, 5.19)

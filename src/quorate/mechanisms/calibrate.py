@@ -1,7 +1,7 @@
-"""The smallest noise that keeps a budget, rounded to the safe side.
+"""The smallest noise that stays within a budget, rounded to the safe side.
 
-Gaussian noise is calibrated in closed form up to one root (milliseconds, no heavy imports);
-anything else by bisection on :func:`quorate.core.account.compose.price`. The result is priced once
+Gaussian noise is calibrated in closed form up to one root (in milliseconds, without heavy imports);
+other noise by bisection on :func:`quorate.core.account.compose.price`. The result is priced once
 more before it is returned.
 """
 
@@ -50,7 +50,7 @@ def gaussian_multiplier(epsilon: float, delta: float, *, count: int = 1) -> floa
 def split_epsilon(epsilon: float, shares: Sequence[float]) -> tuple[float, ...]:
     """Divide ``epsilon`` in the ratio of ``shares``, so that the exact sum is at most ``epsilon``.
 
-    In floating point ten times 0.1 can exceed 1; ten equal shares from here never do.
+    In floating point ten times 0.1 can exceed 1; ten equal shares from this function never do.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def calibrate(
     upper: float,
     tolerance: float = 1e-6,
 ) -> float:
-    """Return the smallest noise parameter in [``lower``, ``upper``] that keeps the budget.
+    """Return the smallest noise parameter in [``lower``, ``upper``] within the budget.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def calibrate(
     epsilon, delta, relation
         The budget.
     lower, upper : float
-        A bracket: ``upper`` must keep the budget. If ``lower`` does so too, it is returned.
+        A bracket: with ``upper`` the cost must be within the budget. If ``lower`` is within it too,
+        ``lower`` is returned.
     tolerance : float, default=1e-6
         The result is at most this fraction above the smallest.
 
@@ -96,7 +97,7 @@ def calibrate(
     Raises
     ------
     NumericalFailure
-        ``upper`` does not keep the budget, or more noise was found to cost more.
+        ``upper`` exceeds the budget, or more noise was found to cost more.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Price and promise of every mechanism with Gaussian noise."""
+"""Event and guarantee of every mechanism with Gaussian noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GaussianMechanism:
 
     @property
     def event(self) -> Event:
-        """What the accountant prices."""
+        """The event for the accountant."""
         raise NotImplementedError
 
     @property

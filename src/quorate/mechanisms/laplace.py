@@ -1,7 +1,7 @@
-"""Noisy sums with pure privacy: Laplace noise, or noise of the largest coordinate.
+"""Noisy sums with pure privacy: Laplace noise, or noise for the largest coordinate.
 
-Laplace noise costs what one user moves in the L1 norm. One user may move every coordinate of a box
-at once; noise whose mass falls with the largest coordinate then costs less.
+The scale of Laplace noise is proportional to the L1 sensitivity. In a box one user may move every
+coordinate at once. Then noise whose density depends on the largest coordinate is smaller.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class LaplaceNoise(PureMechanism):
 
     @property
     def sensitivity(self) -> int:
-        """How much one user changes the sum that the noise is added to."""
+        """L1 sensitivity of the sum to which the noise is added."""
         raise NotImplementedError
 
     @property
     def scale(self) -> float:
-        """Scale of the noise (of a sum: in steps), rounded up."""
+        """Scale of the noise (for a sum, in steps), rounded up."""
         return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
 
 
@@ -127,8 +127,8 @@ class LaplaceSum(NoisySum, LaplaceNoise):
     def error_bound(self, beta: float) -> float:
         """Return a bound on the error of every coordinate, except with probability ``beta``.
 
-        The smallest multiple of the step for which this holds: the tail is exact, the coordinates
-        are independent.
+        It is the smallest multiple of the step for which this holds: the tail is exact, and the
+        coordinates are independent.
         """
         return self.grid.step * laplace_quantile(
             self.scale, chance_of_each(beta, self.grid.bound.dimension)
@@ -222,7 +222,7 @@ class CubeSum(LaplaceSum):
 
     @property
     def _cube(self) -> tuple[int, int]:
-        """How many leading coordinates are a box, and the largest change N."""
+        """The number of leading coordinates in a box, and the largest change N."""
         return GridMoves(self.grid, self.relation).cube
 
     def error_bound(self, beta: float) -> float:

@@ -1,8 +1,8 @@
-"""Linear equations over the field of two elements: what a parity's records say.
+"""Linear equations over the field of two elements, for learning parities.
 
 A record (x, y) of a parity r is the equation "the sum of r_j over the true features of x is y
-modulo 2". Sixty-four unknowns lie in one machine word, so adding one equation to another is a few
-exclusive-ors.
+modulo 2". Sixty-four unknowns are stored in one machine word, so adding one equation to another
+takes a few exclusive-ors.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SolutionSpace:
 
     @property
     def dimension(self) -> int:
-        """How many unknowns are free."""
+        """Number of free unknowns."""
         return self.unknowns - len(self.pivots)
 
     def point(self, free: int) -> int:
@@ -66,7 +66,7 @@ class SolutionSpace:
 def solve(rows: Words, labels: NDArray[np.bool_], *, unknowns: int) -> SolutionSpace | None:
     """Solve the equations by elimination; None if they contradict each other.
 
-    Time O(rows x unknowns^2 / 64). A row of zeros with label 1 is a contradiction like any other.
+    Time O(rows x unknowns^2 / 64). A row of zeros with label 1 is a contradiction.
 
     >>> solve(pack_bits(np.zeros((1, 3), bool)), np.array([True]), unknowns=3) is None
     True
@@ -128,7 +128,7 @@ def _with_labels(rows: Words, labels: NDArray[np.bool_], unknowns: int) -> Words
 
 
 def _spread(free: int, pivots: tuple[int, ...], unknowns: int) -> int:
-    """Put the bits of ``free`` at the places that are no pivots."""
+    """Put the bits of ``free`` at the positions that are not pivots."""
     taken = set(pivots)
     solution = 0
     for place in range(unknowns):

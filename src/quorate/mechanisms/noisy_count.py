@@ -1,4 +1,4 @@
-"""Noisy counts of users: how many there are, or how many of them have a property."""
+"""Noisy counts of users: all users, or users with a property."""
 
 from __future__ import annotations
 

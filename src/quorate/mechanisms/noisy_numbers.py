@@ -1,4 +1,4 @@
-"""Sealed numbers of any kind with Gaussian noise: what they are worth is read off their seal."""
+"""Sealed numbers of any kind with Gaussian noise, calibrated to their own sensitivity."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ __all__ = ["NoisyNumbers"]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyNumbers(GaussianMechanism):
-    r"""Release sealed numbers with Gaussian noise in proportion to how far a user moves them.
+    r"""Release sealed numbers with Gaussian noise in proportion to their sensitivity.
 
-    A sum on a grid has a :class:`~quorate.mechanisms.sums.GaussianSum`. What is computed from such
-    sums while they are sealed, such as how far a table lies from a public one, has only its seal.
+    A sum on a grid has a :class:`~quorate.mechanisms.sums.GaussianSum`. Numbers computed from such
+    sums while they are sealed, such as the distance of a table from a public one, have only the
+    sensitivity of their seal.
 
     Privacy
     -------
@@ -39,12 +40,11 @@ class NoisyNumbers(GaussianMechanism):
     public : ``noise_multiplier``, ``relation`` and how far a user moves the numbers, which is on
         their seal
     numerics : exact
-    proof : The seal proves that neighbours' numbers are at most :math:`\Delta` apart in the L2
-        norm. Discrete Gaussian noise of parameter :math:`\sigma` with :math:`\sigma^2 - 4 \ge`
-        ``noise_multiplier``:math:`^2 \Delta^2` is a post-processing of continuous noise of variance
-        :math:`\sigma^2 - 4`, up to a factor that the accountant includes
-        (``docs/proofs/discrete_gaussian.md``). [1]_ The account reads :math:`\Delta` off the same
-        seal once more when it charges.
+    proof : The sealed numbers carry a proved L2 sensitivity :math:`\Delta`. Discrete Gaussian noise
+        of parameter :math:`\sigma` with :math:`\sigma^2 - 4 \ge` ``noise_multiplier``:math:`^2
+        \Delta^2` is a post-processing of continuous noise of variance :math:`\sigma^2 - 4`, up to a
+        factor that the accountant includes (``docs/proofs/discrete_gaussian.md``). [1]_ The account
+        reads :math:`\Delta` from the same seal again when it charges.
 
     Utility
     -------
@@ -59,9 +59,9 @@ class NoisyNumbers(GaussianMechanism):
     size : int
         How many numbers there are.
     moves : Moves
-        How far a user moves them at most; numbers whose seal says more are refused.
+        Upper limits on their sensitivity; sealed numbers with a larger sensitivity are refused.
     noise_multiplier : float
-        Standard deviation of the noise over the L2 sensitivity.
+        Standard deviation of the noise divided by the L2 sensitivity.
     relation : Relation, default=Relation.REPLACE
     delta : float, default=0.0
         The delta of ``guarantee``; with 0 there is no guarantee, because Gaussian noise is not
@@ -105,7 +105,7 @@ class NoisyNumbers(GaussianMechanism):
 
     @property
     def event(self) -> Gaussian:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return Gaussian(float_down(self.noise_multiplier))
 
     def release(self, numbers: Sealed, *, account: Account | None = None) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Noisy tallies: how many users hold each of several labels, one label per user."""
+"""Noisy tallies: how many users have each of several labels, with one label per user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["NoisyTally"]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyTally(LaplaceNoise):
-    r"""Release how many users hold each of some public labels.
+    r"""Release how many users have each of some public labels.
 
     Every user has one label or none; each count gets discrete Laplace noise.
 
@@ -52,7 +52,7 @@ class NoisyTally(LaplaceNoise):
     Parameters
     ----------
     size : int
-        Labels are 0, 1, ... below it; all else is none.
+        Number of labels, which are 0, 1, ...; other values are no label.
     epsilon : float
     relation : Relation, default=Relation.REPLACE
 
@@ -95,7 +95,7 @@ class NoisyTally(LaplaceNoise):
     def release_values(
         self, labels: ArrayLike, *, account: Account | None = None
     ) -> NDArray[np.int64]:
-        """Count users by their labels; anything that is no label is not counted."""
+        """Count users by their labels; values that are no label are not counted."""
         values = np.asarray(labels)
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise SchemaError("Expected one whole number for each user.")

@@ -1,9 +1,9 @@
 r"""Private solutions of linear equations: the parity learner and its amplification (K3, K4).
 
-A user holds one equation. Each equation is kept with a probability that hides it, and a uniform
-solution of what was kept is released, or nothing. No noise is added to any number: the coins that
-decide which equations are kept, and the uniform choice among the solutions, are the only
-randomness.
+Each user has one equation. Each equation is kept with a probability that hides it. A uniform
+solution of the kept equations is released, or nothing. No noise is added to any number: the only
+randomness is in the coins that decide which equations are kept, and in the uniform choice among the
+solutions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOTHING = -1
 
 
 class _OfEquations(PureMechanism):
-    """What both mechanisms check."""
+    """Checks that both mechanisms share."""
 
     features: int
 
@@ -66,9 +66,9 @@ class _OfEquations(PureMechanism):
 class SolveParity(_OfEquations):
     r"""Release a solution of the users' linear equations, or nothing.
 
-    With probability s there is no answer. Otherwise each row is kept independently with
-    probability p; if the kept equations contradict each other the answer is nothing, else a uniform
-    point of their solution space.
+    With probability s there is no answer. Otherwise each row is kept independently with probability
+    p. If the kept equations contradict each other nothing is released, else a uniform point of
+    their solution space.
 
     Privacy
     -------
@@ -79,22 +79,22 @@ class SolveParity(_OfEquations):
     public : all parameters; under replacement the number of rows. Each user owns one row.
     numerics : exact
     proof : Fix the coins of all other rows. Let :math:`P` be the probability of a solution r if row
-        i is not kept. Keeping it leaves the solution space as it is, halves it, or makes it empty:
+        i is not kept. Keeping it leaves the solution space unchanged, halves it, or makes it empty:
         r then has probability :math:`P`, :math:`2P` or 0. So with row i in the data the probability
         of r lies between :math:`(1-p)P` and :math:`(1+p)P`. Replacing the row costs at most
         :math:`\ln\frac{1+p}{1-p} = \varepsilon` for :math:`p = \tanh(\varepsilon/2)`; adding or
         removing it at most :math:`-\ln(1-p) = \varepsilon` for :math:`p = 1 - e^{-\varepsilon}`.
-        Nothing: one more row can only add contradictions, with probability at most p, so the
-        probability of nothing grows from :math:`s + (1-s)b` to at most
-        :math:`s + (1-s)(b + p(1-b))`; the ratio is largest at b = 0, where
-        :math:`1 + (1-s)p/s \le e^\varepsilon` for :math:`s = p/(p + e^\varepsilon - 1)`, which is
-        :math:`1/(e^\varepsilon+2)` or :math:`1/(e^\varepsilon+1)`. Both are tight. [1]_ has
-        :math:`p = \varepsilon/4` and s = 1/2, for :math:`\varepsilon \le 1/2` and replacement.
+        No answer: one more row can only add contradictions, with probability at most p, so the
+        probability of no answer grows from :math:`s + (1-s)b` to at most :math:`s + (1-s)(b +
+        p(1-b))`. The ratio is largest at b = 0, where :math:`1 + (1-s)p/s \le e^\varepsilon` for
+        :math:`s = p/(p + e^\varepsilon - 1)`, which is :math:`1/(e^\varepsilon+2)` or
+        :math:`1/(e^\varepsilon+1)`. Both are tight. [1]_ has :math:`p = \varepsilon/4` and s = 1/2,
+        for :math:`\varepsilon \le 1/2` and replacement.
 
     Utility
     -------
     A parity with an error above :math:`\alpha` is consistent with n independent rows with
-    probability at most :math:`(1-p\alpha)^n`. So, if the rows come from a parity, what is released
+    probability at most :math:`(1-p\alpha)^n`. So, if the rows come from a parity, the released one
     errs by at most ``error_bound(beta, rows=n)`` except with probability :math:`\beta`, by a union
     bound over :math:`2^d` parities. With uniform rows it *is* the parity as soon as the kept rows
     have full rank.
@@ -171,8 +171,8 @@ class SolveParity(_OfEquations):
         Parameters
         ----------
         rows : packed rows, see :func:`~quorate.mechanisms.linear_equations.pack_bits`
-            One row per user. A user without a record owns a row of zeros with label 0, which
-            changes nothing whether it is kept or not.
+            One row per user. A user without a record has a row of zeros with label 0, which has no
+            effect whether it is kept or not.
         labels : array of bool
         account : Account, optional
             The account to charge; by default a new one for this release.
@@ -210,7 +210,7 @@ class SolveParity(_OfEquations):
         return np.fromiter((draw < quarter.numerator for draw in draws), np.bool_, count=count)
 
     def _kept_law(self, count: int) -> Iterator[tuple[Bits, float]]:
-        """Yield every set of rows with the probability that just these are kept."""
+        """Yield every set of rows with the probability that exactly these are kept."""
         for kept in product((False, True), repeat=count):
             weight = self.keep ** sum(kept) * (1 - self.keep) ** (count - sum(kept))
             yield np.array(kept, dtype=np.bool_), weight
@@ -218,7 +218,7 @@ class SolveParity(_OfEquations):
     def probabilities(self, rows: Words, labels: Bits) -> NDArray[np.float64]:
         """Return the law of :meth:`release`: of all parities, then of no answer; for audits.
 
-        All 2**n sets of rows are enumerated, so n and d are small.
+        All 2**n sets of rows are enumerated, so n and d must be small.
         """
         law = np.zeros(2**self.features + 1)
         law[-1] = self.stop
@@ -247,12 +247,12 @@ class SolveParity(_OfEquations):
 
 @dataclass(frozen=True, kw_only=True)
 class AmplifiedParity(_OfEquations):
-    r"""Solve the equations of several parts of the users, and choose the best solution by the rest.
+    r"""Solve the equations of several parts of the users; choose the best solution by the rest.
 
     Every row belongs to a part or to the test, by a public choice. The rows of each part are solved
     with :class:`SolveParity`; on the test the mistakes of the solutions are counted, and one
     private choice (permute-and-flip) selects a solution with few mistakes. A run without an answer
-    is no candidate; if no run has an answer, nothing is released.
+    gives no candidate; if no run has an answer, nothing is released.
 
     Privacy
     -------
@@ -262,10 +262,10 @@ class AmplifiedParity(_OfEquations):
     trust : central
     public : all parameters, and which part a row belongs to. Each user owns one row.
     numerics : exact
-    proof : A user's row lies in one part or in the test, by a public choice. In a part it changes
-        the law of one run by a factor of at most :math:`e^\varepsilon`, and given the answers of
-        all runs nothing else depends on it. In the test it changes the mistakes of every candidate
-        by at most 1 (all in one direction if it is added), so the choice,
+    proof : A user's row is in one part or in the test, by a public choice. In a part it changes the
+        law of one run by a factor of at most :math:`e^\varepsilon`, and given the answers of all
+        runs nothing else depends on it. In the test it changes the mistakes of every candidate by
+        at most 1 (all in one direction if it is added), so the choice,
         :class:`~quorate.mechanisms.choices.choose.ChooseBest` with scale :math:`2/\varepsilon`
         (one-sided :math:`1/\varepsilon`), by a factor of at most :math:`e^\varepsilon`, and no run
         depends on it. So the total is :math:`\varepsilon`, not the sum. [1]_ (Theorem 4.4) releases
@@ -320,7 +320,7 @@ class AmplifiedParity(_OfEquations):
 
     @property
     def solver(self) -> SolveParity:
-        """What runs on each part."""
+        """The mechanism that runs on each part."""
         return SolveParity(
             features=self.features,
             epsilon=self.epsilon,
@@ -349,7 +349,7 @@ class AmplifiedParity(_OfEquations):
         rows, labels
             As for :meth:`SolveParity.release`.
         parts : array of integers
-            The run each row belongs to, 0 to ``runs`` - 1; every other number means the test.
+            The run of each row, 0 to ``runs`` - 1; every other number means the test.
         account : Account, optional
             The account to charge; by default a new one for this release.
         """
@@ -370,7 +370,9 @@ class AmplifiedParity(_OfEquations):
     def release_rows(
         self, equations: SealedRows, *, parts: Integers, account: Account | None = None
     ) -> int | None:
-        """Return the same for sealed rows: the packed words of one equation a user, and its label.
+        """Return the same for sealed rows.
+
+        A row has the packed words of one equation of a user, and its label.
 
         ``parts`` is public and assigns each position to a part.
         """
@@ -443,6 +445,6 @@ class AmplifiedParity(_OfEquations):
 
 
 def _piecewise(law: NDArray[np.float64]) -> PiecewiseLaw:
-    """Return the law of an integer: nothing is -1."""
+    """Return the law as one of integers; -1 stands for no answer."""
     lengths = np.ones(len(law), dtype=np.int64)
     return PiecewiseLaw(NOTHING, lengths, np.concatenate([law[-1:], law[:-1]]))

@@ -1,4 +1,4 @@
-"""What all mechanisms with a pure guarantee share: their price and their promise."""
+"""What all pure mechanisms share: their event and their guarantee."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["PureMechanism"]
 
 
 class PureMechanism:
-    """A release that is epsilon-DP: the base class of frozen dataclasses with these two fields.
+    """Base of pure mechanisms: frozen dataclasses with ``epsilon`` and ``relation``.
 
-    The noise follows the exact ``epsilon``, which may be a ``Fraction``; the guarantee states the
-    smallest float that is not below it.
+    The noise is calibrated to the exact ``epsilon``, which may be a ``Fraction``; the guarantee
+    states the smallest float that is at least ``epsilon``.
 
     >>> from dataclasses import dataclass
     >>> from fractions import Fraction
@@ -32,7 +32,7 @@ class PureMechanism:
 
     @property
     def event(self) -> Pure:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return Pure(float_up(self.epsilon))
 
     @property

@@ -1,4 +1,4 @@
-"""The stated error of a release: the fields that every ``error_`` has."""
+"""The stated error of a release: the fields of every ``error_``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["StatedError", "chance_of_each"]
 
 
 class StatedError:
-    """The fields that every ``error_`` has, computed from public and released numbers only.
+    """The fields of every ``error_``, computed from public and released numbers only.
 
     Subclasses add fields of their own (a rank, a cap, a metric).
 
@@ -20,16 +20,16 @@ class StatedError:
     confidence : float
         Usually 0.95.
     bound : float
-        Not exceeded by the error of the whole release with probability ``confidence``: its length,
-        rank or distance. It is an array if several columns are released independently.
+        Upper bound on the error of the whole release (a length, rank or distance) that holds with
+        probability ``confidence``. It is an array if several columns are released independently.
     coordinates : tuple of float
-        The same for each released number on its own. Empty if the release itself contains it, cell
-        by cell.
+        The same bound for each released number separately. Empty if the release itself contains the
+        bounds, cell by cell.
     worst : float
         A bound with the same confidence that assumes nothing about the data; infinite if the effect
         of clipping cannot be bounded by released numbers.
     covers : str
-        One line: what ``bound`` covers, and what it does not.
+        What ``bound`` covers and what it does not, in one line.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class StatedError:
 
 
 def chance_of_each(beta: float, dimension: int) -> float:
-    """Return the failure probability of each independent coordinate, for beta in all.
+    """Return the failure probability of each independent coordinate, for beta in total.
 
     >>> round(chance_of_each(0.05, 2), 4)
     0.0253

@@ -1,10 +1,11 @@
-"""Noisy sums and counts of one bounded contribution per user; here, with Gaussian noise.
+"""Noisy sums and counts of one bounded contribution per user, with Gaussian noise.
 
 The contributions are clipped and rounded by a public :class:`~quorate.core.bounds.grid.Grid`, so
-their sum is an integer vector and its sensitivity an exact integer; :func:`choose_grid` finds the
-finest one on which sum and noise have room. Noise is discrete and exact. Gaussian noise costs less
-than Laplace noise (:mod:`quorate.mechanisms.laplace`) in many dimensions and composes well. Private
-radii are found by a search with noisy counts of distances, one per user or per pair of users.
+their sum is an integer vector with an exact integer sensitivity. :func:`choose_grid` finds the
+finest grid that has room for the sum and the noise. Noise is discrete and exact. Gaussian noise is
+smaller than Laplace noise (:mod:`quorate.mechanisms.laplace`) in many dimensions and composes well.
+Private radii are found by a search with noisy counts of distances, one per user or per pair of
+users.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class NoisySum:
         Parameters
         ----------
         totals : Sealed
-            Sum over users of ``grid.encode``: the answer of ``people.total``.
+            Sum over users of ``grid.encode``, as returned by ``people.total``.
         count : float
             How many times the centre was subtracted: the number of users under ``REPLACE``, where
             it is public; a *private* estimate of it under ``ADD_REMOVE``. It is not used if the
@@ -144,15 +145,15 @@ class GaussianSum(NoisySum, GaussianMechanism):
         Gaussian noise of parameter :math:`\sigma` is a post-processing of continuous noise of
         variance :math:`\sigma^2 - 4`, up to a factor that the accountant includes
         (``docs/proofs/discrete_gaussian.md``). :math:`\sigma` is the smallest float, found in
-        rational arithmetic, with :math:`\sigma^2 - 4 \ge` ``noise_multiplier``:math:`^2
-        \Delta^2`. [1]_
+        rational arithmetic, with :math:`\sigma^2 - 4 \ge` ``noise_multiplier``:math:`^2 \Delta^2`.
+        [1]_
 
     Utility
     -------
-    With probability at least :math:`1-\beta` the L2 norm of the error is at most
-    ``norm_bound(beta)``, about :math:`\sigma(\sqrt d + \sqrt{2\log(1/\beta)})`, and no coordinate
-    is off by more than ``error_bound(beta)``, against the sum of the *clipped* contributions.
-    Rounding adds at most ``grid.rounding_error(n)`` per coordinate.
+    With probability at least :math:`1-\beta` the L2 norm of the error, relative to the sum of the
+    *clipped* contributions, is at most ``norm_bound(beta)``, about :math:`\sigma(\sqrt d +
+    \sqrt{2\log(1/\beta)})`, and no coordinate is off by more than ``error_bound(beta)``. Rounding
+    adds at most ``grid.rounding_error(n)`` per coordinate.
 
     Complexity
     ----------
@@ -164,7 +165,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
     grid : Grid
         Bound and resolution of a contribution; the noise must be at least 8 steps wide.
     noise_multiplier : float
-        Standard deviation of the noise over the L2 sensitivity.
+        Standard deviation of the noise divided by the L2 sensitivity.
     relation : Relation, default=Relation.REPLACE
     delta : float, default=0.0
         The delta of ``guarantee``; with 0 there is no guarantee, because Gaussian noise is not
@@ -208,7 +209,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
     def calibrated(
         cls, grid: Grid, *, epsilon: float, delta: float, relation: Relation = Relation.REPLACE
     ) -> GaussianSum:
-        """Return the sum with the smallest noise that keeps (epsilon, delta)."""
+        """Return the sum with the smallest noise that satisfies (epsilon, delta)."""
         multiplier = gaussian_multiplier(epsilon, delta)
         return cls(grid=grid, noise_multiplier=multiplier, relation=relation, delta=delta)
 
@@ -231,7 +232,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
 
     @property
     def event(self) -> Gaussian:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return Gaussian(float_down(self.noise_multiplier))
 
     def error_bound(self, beta: float) -> float:
@@ -262,7 +263,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
 
 
 def pay_again(account: Account, multiplier: float) -> None:
-    """Charge a Gaussian release that an earlier process drew, or may have drawn; draw nothing.
+    """Charge a Gaussian release that an earlier process drew, or may have drawn, without drawing.
 
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> pay_again(account, 20.0)
@@ -299,17 +300,17 @@ class NoisySearch(GaussianMechanism):
     trust : central
     public : the thresholds, the target
     numerics : exact
-    proof : A user owns one value (or half of the one value of a pair; see
-        :mod:`quorate.core.account.secret_pairs`), so each count changes by at most 1. A
-        comparison is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
-        ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
-        adaptive composition; the index is computed from the noisy answers.
+    proof : Each user has one value (or half of the one value of a pair; see
+        :mod:`quorate.core.account.secret_pairs`), so each count changes by at most 1. A comparison
+        is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
+        ``docs/proofs/discrete_gaussian.md``). Later thresholds depend on noisy answers only, so
+        adaptive composition applies, and the index is computed from the noisy answers.
 
     Utility
     -------
     With probability at least :math:`1-\beta` no noise exceeds ``error_bound(beta)``. Then at least
-    ``target`` minus that many values are up to the threshold found, and fewer than ``target`` plus
-    that many up to the one before it.
+    ``target`` minus that many values are at most the released threshold, and fewer than ``target``
+    plus that many are at most the threshold before it.
 
     Complexity
     ----------
@@ -379,7 +380,7 @@ class NoisySearch(GaussianMechanism):
 
     @property
     def event(self) -> Event:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return Repeated(Gaussian(self.noise_multiplier), self.looks)
 
     @property
@@ -432,8 +433,8 @@ def choose_grid(
     n_users : int
         Public: the number of users, or an upper bound of it.
     noise_scale : float, default=the L1 diameter of the bound
-        Scale of the noise that will be added, in the units of the data. The default fits Laplace
-        noise for every epsilon of at least 1/500, thanks to the head room.
+        Scale of the noise that will be added, in the units of the data. The default is suitable for
+        Laplace noise with every epsilon of at least 1/500, because of the reserve.
     max_steps : int, default=2**40
 
     Examples

@@ -1,7 +1,7 @@
-"""The releases a fit is made of: a radius, a clipped mean, how many users and records there are.
+"""The private releases of a fit: radii, clipped means, numbers of users and records.
 
-Everything a model learns about people passes through :class:`UserReleases`. It owns the budget of
-the run: a step that asks for more than is left raises an error, so no branch can spend what was not
+Everything a model learns about people passes through :class:`UserReleases`. It has the budget of
+the run: a step that needs more than is left raises an error, so no branch can spend more than was
 declared. Radii are searched among powers of the square root of two from 2^-32 to 2^32, so nobody
 has to guess a scale.
 """
@@ -77,13 +77,13 @@ class BoundedVectors:
     bound: Bound
 
     def __call__(self, users: UserData) -> NDArray[Any]:
-        """Return the vectors, as yet unclipped."""
+        """Return the vectors before clipping."""
         return self.vectors(users)
 
 
 @dataclass(frozen=True)
 class _LogNorms:
-    """The power of two of each user's L2 norm; NaN and zero count as the smallest."""
+    """The exponent of the power of two near each user's L2 norm; NaN and zero get the smallest."""
 
     vectors: UserVectors
     bound: Bound = _LOG_GRID.bound
@@ -97,8 +97,8 @@ class _LogNorms:
 def cut_share(n_users: float, mu: float) -> float:
     """Return the fraction of users outside of the clipping radius, from public numbers.
 
-    For few users it is one half: then a quantile is still visible through the noise, and a smaller
-    radius means less noise. For many users it is a tenth, because clipping causes bias.
+    For few users it is one half: then the quantile can be estimated in spite of the noise, and a
+    smaller radius means less noise. For many users it is a tenth, because clipping causes bias.
 
     >>> cut_share(500, 0.24), round(cut_share(2000, 0.24), 3), cut_share(100_000, 0.24)
     (0.5, 0.25, 0.1)
@@ -111,8 +111,8 @@ def search_square(
 ) -> float:
     """Return the part of ``mu`` squared that a search among ``candidates`` radii costs.
 
-    The noise of one comparison is a quarter of the fraction left outside (:func:`cut_share` by
-    default). For few users it is limited by 8 % of the budget.
+    The noise of one comparison is a quarter of the fraction left outside (by default
+    :func:`cut_share`). For few users it is limited by 8 % of the budget.
 
     >>> share = search_square(128, n_users=5000, mu=0.24) / 0.24**2
     >>> round(share, 4)
@@ -181,7 +181,7 @@ class UserReleases:
 
     @property
     def relation(self) -> Relation:
-        """The neighbours that the account is about."""
+        """The neighbouring relation of the account."""
         return self.account.relation
 
     def radius(
@@ -193,7 +193,7 @@ class UserReleases:
         unit: float = 1.0,
         outside: float | None = None,
     ) -> float:
-        """Release a radius that contains all but about a share ``outside`` of the users' vectors.
+        """Release a radius that contains all users' vectors except about a share ``outside``.
 
         By default this is :func:`cut_share`. ``exponents`` are the candidates as powers of two,
         times ``unit``.
@@ -218,8 +218,8 @@ class UserReleases:
     def widen(self, vectors: UserVectors, *, guess: float, dimension: int, square: float) -> float:
         """Release a radius that contains about half of the users' vectors, up to a factor of four.
 
-        Doubling search from ``guess``, then bisection: few private comparisons if the guess is
-        good. Each costs ``square``; there are at most nine.
+        It is a doubling search from ``guess``, then a bisection, with few private comparisons if
+        the guess is good. Each costs ``square``; there are at most nine.
 
         >>> people = UserData(np.full((900, 1), 300.0), offsets=np.arange(901))
         >>> account = Account.open(epsilon=5.0, delta=1e-6)
@@ -289,7 +289,7 @@ class UserReleases:
     def draw_ahead(
         self, squares: Iterable[float], *, dimension: int, radius: float
     ) -> list[GaussianSum]:
-        """Return the mechanisms of later means; noise is drawn now and charged when used.
+        """Return the mechanisms of later means; their noise is drawn now and charged when used.
 
         >>> people = UserData(np.zeros((900, 1)), offsets=np.arange(901))
         >>> account = Account.open(epsilon=5.0, delta=1e-6)
@@ -373,13 +373,13 @@ def _log_steps(users: UserData, vectors: UserVectors) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=1)
 def _ball(radius: float, dimension: int) -> Ball:
-    """Return the ball, which most steps of a descent share."""
+    """Return the ball; it is cached, because most steps of a descent use the same one."""
     return Ball(radius, dimension=dimension)
 
 
 @lru_cache(maxsize=1)
 def _roomy_grid(bound: Bound, n_users: float, power: int) -> Grid:
-    """Return a grid with room for multipliers below 2^power, which most steps share, too."""
+    """Return a grid with room for multipliers below 2^power; most steps use the same one."""
     noise_scale = 2.0 ** min(power, 1023) * bound.l2_diameter
     return choose_grid(bound, n_users=_room(n_users), noise_scale=noise_scale)
 
@@ -396,7 +396,7 @@ def _ones(users: UserData) -> Vector:
 def _room(n_users: float) -> int:
     """Return a public upper bound on the number of users, so that sums cannot overflow.
 
-    Under add/remove the released number may be far too small; whether a sum fits must not depend
-    on the true one, so there is always room for very many.
+    Under add/remove the released number may be far too small. Whether a sum fits must not depend on
+    the true number, so there is always room for very many users.
     """
     return max(_ALWAYS_ROOM, int(2 ** math.ceil(math.log2(max(n_users, 1.0)) + 1.0)))

@@ -1,8 +1,8 @@
-"""A secret sample of the users, and the noise its means need (U5, U6 with minibatches).
+"""A secret sample of the users, and the noise that its means need (U5, U6 with minibatches).
 
 Every user joins a step with the same small probability, decided by privacy randomness that is never
-shown. The accountant prices the noise on the sample together with the sampling. It saves time on
-large data; for a given budget full batches are at least as accurate.
+shown. The accountant prices the noise on the sample together with the sampling. Sampling saves time
+on large data; for a given budget full batches are at least as accurate.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class UserSample:
     trust : central
     public : ``rate``, ``multiplier``; which users were drawn is secret
     numerics : exact
-    proof : Each user joins independently with a probability of at most ``rate``; on the sample one
-        user's presence moves the sum by at most the radius C, and the noise is ``multiplier`` x C,
-        so a step is ``Subsampled(Gaussian(multiplier), rate)``; see ``docs/proofs/composition.md``.
+    proof : Each user joins independently with a probability of at most ``rate``. On the sample one
+        user's presence moves the sum by at most the radius C, and the noise is ``multiplier`` x C.
+        So a step is ``Subsampled(Gaussian(multiplier), rate)``; see ``docs/proofs/composition.md``.
 
     Utility
     -------
-    The mean over the sample divided by the *expected* size: unbiased for the clipped mean, with
-    noise of ``multiplier`` C / (rate n) and a sampling error of C / sqrt(rate n).
+    It is the sum over the sample divided by the *expected* size, an unbiased estimate of the
+    clipped mean with noise of ``multiplier`` C / (rate n) and a sampling error of C / sqrt(rate n).
 
     Complexity
     ----------
@@ -51,7 +51,7 @@ class UserSample:
     rate : float
         Probability with which a user joins a step.
     multiplier : float
-        Standard deviation of the noise over the radius.
+        Standard deviation of the noise divided by the radius.
 
     References
     ----------
@@ -84,7 +84,7 @@ class UserSample:
         relation: Relation,
         setup: Event,
     ) -> UserSample:
-        """Return the sample with the least noise such that ``setup`` and all steps keep the budget.
+        """Return the sample with the least noise for which ``setup`` and all steps fit the budget.
 
         >>> sample = UserSample.calibrated(
         ...     rate=0.05,
@@ -102,7 +102,7 @@ class UserSample:
         return cls(rate=rate, multiplier=multiplier)
 
     def total(self, setup: Event, steps: int) -> Event:
-        """Return what ``setup`` and ``steps`` means cost together."""
+        """Return the joint cost of ``setup`` and ``steps`` means."""
         step = Subsampled(Gaussian(self.multiplier), self.rate)
         return Composed((setup, Repeated(step, steps)))
 
@@ -115,7 +115,7 @@ class UserSample:
 def _least_multiplier(
     rate: float, steps: int, epsilon: float, delta: float, relation: Relation, setup: Event
 ) -> float:
-    """Return the least noise that keeps the budget: a second's work, of public numbers alone."""
+    """Return the least noise within the budget; it takes a second, from public numbers alone."""
 
     def event(multiplier: float) -> Event:
         return UserSample(rate=rate, multiplier=multiplier).total(setup, steps)

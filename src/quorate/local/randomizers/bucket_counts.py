@@ -1,9 +1,9 @@
-"""Counts of buckets by anonymous messages alone: users add a little noise of their own (G11).
+"""Counts of buckets from anonymous messages: each user adds a little noise (G11).
 
-The protocol of the paper (Algorithms 7 and 8 in every bucket). It sends about mean x buckets /
-users messages per user, and with ``complement`` one for every bucket besides, so the single hashed
-report is the default of learners; these counts come with a proved error. A message is the name of a
-bucket and nothing else; only the shuffled crowd of them is private.
+It is the protocol of the paper (Algorithms 7 and 8 in every bucket). It sends about mean x buckets
+/ users messages per user and, with ``complement``, one more for every bucket. So the single hashed
+report is the default of learners; the counts here have a proved error. A message is the name of a
+bucket and nothing else; only the shuffled messages of all users together are private.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TABLE = 1 << 12
 
 
 def noise_table(r: float, p: float) -> NDArray[np.uint64]:
-    """Return the values of a 64-bit word below which at most k messages are added, for k = 0, ...
+    """Return the thresholds of a 64-bit word below which at most k = 0, 1, ... messages are added.
 
     The table *is* the law: k messages are added with probability (table[k] - table[k - 1]) / 2^64.
     Its entries are those of NB(r, p) rounded down, computed with 70 digits, up to where less than
@@ -69,9 +69,9 @@ class BucketCounts:
     r"""Count how many users name each bucket, by anonymous messages that name buckets.
 
     Every user sends one message for their own bucket and, for every bucket, a few more: the user's
-    share of negative binomial noise. The server counts messages. With ``complement`` users send one
-    message for every bucket they do *not* name and the server subtracts, so that no count is ever
-    above the truth.
+    part of the negative binomial noise. The server counts messages. With ``complement`` users send
+    one message for every bucket they do *not* name and the server subtracts, so that no count is
+    ever above the truth.
 
     Privacy
     -------
@@ -86,10 +86,10 @@ class BucketCounts:
         variation and costs :math:`1 + e^\varepsilon` times that; the rest is
         :mod:`~quorate.local.shuffling.count_noise`. All other buckets have the same law for both
         neighbours. ``published=True`` takes half of the budget for each of two buckets, as the
-        paper does (Lemmas 36 and 38); more noise, by ``beta``, only improves privacy. The
-        users add the noise: if one stays away, *every* bucket has less of it, so the number of
-        messages would reveal that, and ``Relation.ADD_REMOVE`` is refused. A user without a value
-        sends noise only.
+        paper does (Lemmas 36 and 38); more noise, by ``beta``, only improves privacy. The users add
+        the noise. If one stays away, *every* bucket has less of it, so the number of messages would
+        reveal this, and ``Relation.ADD_REMOVE`` is refused. A user without a value sends noise
+        only.
 
     Utility
     -------
@@ -113,13 +113,13 @@ class BucketCounts:
     honest : float, default=1.0
         Share of the users who add their noise.
     relation : Relation, default=Relation.REPLACE
-        The only supported one.
+        The only supported relation.
     complement : bool, default=False
     published : bool, default=False
         Use the constants of the paper instead of the exact calculation.
     beta : float or None, default=None
-        With ``published``: take the larger r of Corollary 40, for which its error bound fails with
-        this chance; ``None`` takes that of Theorem 39, which is enough for privacy.
+        With ``published``: use the larger r of Corollary 40, for which its error bound fails with
+        this probability; ``None`` uses that of Theorem 39, which is enough for privacy.
 
     Examples
     --------
@@ -170,17 +170,17 @@ class BucketCounts:
 
     @cached_property
     def noise(self) -> CountNoise:
-        """What honest users together add to one bucket."""
+        """The noise that honest users together add to one bucket."""
         return self._law[0]
 
     @cached_property
     def table(self) -> NDArray[np.uint64]:
-        """The law of what one user adds to one bucket; see :func:`noise_table`."""
+        """The law of the noise that one user adds to one bucket; see :func:`noise_table`."""
         return self._law[1]
 
     @cached_property
     def _law(self) -> tuple[CountNoise, NDArray[np.uint64]]:
-        """Return noise and table; a longer table rounds more and leaves less of delta."""
+        """Return noise and table; a longer table rounds more and leaves a smaller part of delta."""
         length = _TABLE
         while (left := self.delta - self._rounding_cost(length)) > 0:
             noise = self._noise(left)
@@ -202,7 +202,7 @@ class BucketCounts:
 
     @property
     def exact_delta(self) -> float:
-        """The delta that the exact calculation gives for this noise, its rounding included."""
+        """The delta of the exact calculation for this noise, including its rounding."""
         computed = noise_delta(self.epsilon, self.noise)
         return computed + self._rounding_cost(len(self.table))
 
@@ -237,7 +237,7 @@ class BucketCounts:
     def messages(
         self, values: NDArray[np.int64], *, account: Account | None = None
     ) -> NDArray[np.int64]:
-        """Return how many messages all users send for each bucket: what the shuffler passes on."""
+        """Return how many messages all users send for each bucket; the shuffler passes them on."""
         values = candidates_of(values)
         if len(values) != self.users:
             raise NotEnoughUsersError(
@@ -277,8 +277,9 @@ class BucketCounts:
         return self.error_bound(beta / (self.users if self.complement else self.buckets))
 
     def choose(self, totals: NDArray[np.int64]) -> int:
-        """Return the bucket with the largest count among *all* buckets; of equal ones the first.
+        """Return the bucket with the largest count among *all* buckets; the first one of several.
 
-        All buckets are compared, because leaving out empty ones would reveal which are not empty.
+        All buckets are compared, because leaving out empty ones would reveal which buckets are not
+        empty.
         """
         return int(np.argmax(self.counts(totals)))

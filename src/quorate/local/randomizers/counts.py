@@ -1,11 +1,10 @@
-r"""From reports back to votes: how often the answers agree with each candidate, all at once.
+r"""From reports to votes: how many answers agree with each candidate, for all at once.
 
-An answer y under masks a agrees with candidate v if :math:`y = h_a(v)`. Written in characters,
+An answer y under masks a agrees with candidate v if :math:`y = h_a(v)`. By Fourier expansion
 :math:`[y = h_a(v)] = 2^{-s} \sum_c (-1)^{c \cdot y} (-1)^{\langle c A, v \rangle}` over all c in
 :math:`\{0,1\}^s`, where :math:`cA` is the sum of the masks that c selects. So every report adds a
-sign at :math:`2^s - 1` places, and one Walsh-Hadamard transform of whole numbers gives the
-agreement of all candidates. There is no loop over users and no hashing library, and the order of
-messages does not matter.
+sign at :math:`2^s - 1` positions, and one integer Walsh-Hadamard transform gives the agreement with
+all candidates. There is no loop over users, and the order of messages does not matter.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class EstimatedVotes:
     candidates : array of int64
         An array of Python integers if candidates have more than 63 bits.
     votes : array of float64
-        Unbiased if the candidates were fixed beforehand, so some are negative; for candidates that
+        Unbiased if the candidates were fixed beforehand, so some are negative. For candidates that
         were picked because they looked popular the estimates are a little too large.
     standard_errors : array of float64
     users : int
@@ -51,7 +50,7 @@ class EstimatedVotes:
 
     @property
     def winner(self) -> int:
-        """The candidate with the most estimated votes; of equal ones the smallest."""
+        """The candidate with the most estimated votes; the smallest one of several."""
         best = self.candidates[self.votes == np.max(self.votes)]
         return int(np.min(best))
 
@@ -123,7 +122,7 @@ def extensions(
 ) -> NDArray[np.int64]:
     """Return 2^s matches - n for all ``bits``-bit extensions of a prefix of ``prefix_bits`` bits.
 
-    The reports are those of one level, which speaks about prefix_bits + bits bits.
+    The reports are those of one level, which are about prefix_bits + bits bits.
     """
     width = int(response.width or 0)
     low = response.bits - prefix_bits - bits

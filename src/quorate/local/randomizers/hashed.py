@@ -1,14 +1,14 @@
-r"""One answer of a few bits that hides which of very many candidates a user names (G7).
+r"""One answer of a few bits that hides which of very many candidates a user has (G7).
 
-The user draws s public masks of d bits, hashes their candidate v to the s bits
-:math:`h_a(v) = (\langle a_1, v \rangle, \dots, \langle a_s, v \rangle)` and answers with those
-bits, except that with probability 1 - ``keep`` the answer is s fair coins. One bit (s = 1) is
-Hadamard response [1]_; more bits are better as epsilon grows [2]_. Two different candidates have
-the same hash with probability exactly 2^-s, so the number of answers that agree with a candidate,
-minus what chance explains, estimates its votes without bias.
+The user draws s public masks of d bits, and hashes the candidate v to the s bits :math:`h_a(v) =
+(\langle a_1, v \rangle, \dots, \langle a_s, v \rangle)`. The answer is these bits, except that with
+probability 1 - ``keep`` it is s fair coins. One bit (s = 1) is Hadamard response [1]_; more bits
+are better as epsilon grows [2]_. Two different candidates have the same hash with probability
+exactly 2^-s, so the number of answers that agree with a candidate, minus what chance explains,
+estimates its votes without bias.
 
-All randomness is bits: masks and coins are bits of secure words and ``keep`` is a multiple of
-2^-32 that is rounded down, so the law is known exactly and no floating point takes part.
+All randomness consists of bits: masks and coins are bits of secure words, and ``keep`` is a
+multiple of 2^-32 that is rounded down. So the law is known exactly, without floating point.
 
 References
 ----------
@@ -69,7 +69,7 @@ def keep_threshold(epsilon: float, width: int) -> int:
     r"""Return for how many of the 2^32 coin values the hash is reported, rounded down.
 
     If the hash is reported with probability k, the likeliest answer is :math:`1 + 2^s k / (1 - k)`
-    times as likely as any other; that is at most :math:`e^\varepsilon` for :math:`k \le
+    times as likely as any other. This is at most :math:`e^\varepsilon` for :math:`k \le
     (e^\varepsilon - 1) / (e^\varepsilon + 2^s - 1)`.
 
     >>> keep_threshold(1.0, 1) / 2**32
@@ -135,9 +135,9 @@ class HashedResponse:
     r"""Report one of many candidates in one short message, hiding which one it is.
 
     Every user sends one report: masks, an answer, and a level. Up to 2^20 candidates there is one
-    level. Beyond, each user draws one of 2, 4, 8 or 16 levels by fair coins and answers about the
-    first bits of the candidate only, more bits at a higher level; the server then extends the most
-    popular prefixes level by level (:mod:`quorate.local.randomizers.prefixes`).
+    level. For more candidates each user draws one of 2, 4, 8 or 16 levels by fair coins and answers
+    about the first bits of the candidate only, more bits at a higher level. The server then extends
+    the most popular prefixes level by level (:mod:`quorate.local.randomizers.prefixes`).
 
     Privacy
     -------
@@ -168,7 +168,7 @@ class HashedResponse:
     Parameters
     ----------
     candidates : int
-        How many there are, at most 2^256: candidate v is one of 0, ..., ``candidates`` - 1.
+        Number of candidates, at most 2^256; a candidate is one of 0, ..., ``candidates`` - 1.
     epsilon : float
         Privacy loss of one report, at most 700.
     width : int or None, default=None
@@ -205,7 +205,7 @@ class HashedResponse:
 
     @cached_property
     def threshold(self) -> int:
-        """Values of the 32-bit coin that keep the hash."""
+        """Number of values of the 32-bit coin for which the hash is kept."""
         return keep_threshold(self.epsilon, self._width)
 
     @property
@@ -225,7 +225,7 @@ class HashedResponse:
 
     @property
     def relation(self) -> Relation:
-        """The neighbours: how many users there are is public."""
+        """The neighbouring relation: the number of users is public."""
         return Relation.REPLACE
 
     @property
@@ -288,7 +288,7 @@ class HashedResponse:
     def respond(self, values: NDArray[np.int64], *, account: Account | None = None) -> Reports:
         """Return one report for each user; users without a candidate report random bits.
 
-        Every user answers once, so all of them together cost each of them :attr:`event`.
+        Every user answers once, so all reports together cost each user :attr:`event`.
         """
         values = candidates_of(values, wide=self.wide)
         noise = noise_for(Account.of_release(account, self), self.event)
@@ -380,7 +380,7 @@ class HashedResponse:
 
 
 def candidates_of(values: NDArray[Any], *, wide: bool = False) -> NDArray[Any]:
-    """Return candidates as one axis of int64, refusing other types and shapes.
+    """Return candidates as an array with one axis; refuse other types and shapes.
 
     Those of more than 63 bits are Python integers; a value that is no integer counts as no
     candidate, because an error would reveal something about a user.

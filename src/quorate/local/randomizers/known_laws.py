@@ -1,11 +1,12 @@
-r"""Local randomizers: what one user's device answers, with a law that anybody can compute (K5).
+r"""Local randomizers: answers of a user's device, with a law that anybody can compute (K5).
 
-A randomizer takes one bounded value per user and answers for each of them alone. It is
+A randomizer takes one bounded value per user and answers for each of them separately. It is
 *transparent*: :meth:`Randomizer.probability` is the chance of every answer for every value, so a
 privacy claim is a statement about a table, and a simulation (K8) needs no data. Values outside the
-declared inputs are read as a public default, never refused: on a device nobody may see an error.
+declared inputs are replaced by a public default, never refused, because on a device nobody may see
+an error.
 
-All of them are exact: coins of :mod:`quorate.core.noise.coins`, integer noise of
+All of them are exact: they use coins of :mod:`quorate.core.noise.coins` and integer noise of
 :mod:`quorate.core.noise`. Nothing here charges a budget; the caller pays for each answer
 (:class:`~quorate.local.oracle.LocalOracle`).
 """
@@ -73,12 +74,12 @@ class Randomizer(ABC):
 
     @property
     def cost(self) -> Fraction:
-        """What one answer costs, exactly."""
+        """The exact cost of one answer."""
         return exact(self.epsilon)
 
     @property
     def answers(self) -> tuple[Any, ...] | None:
-        """All possible answers, if they are finitely many and few."""
+        """All possible answers, if there are finitely many and few."""
         return None
 
     def _check_epsilon(self) -> None:
@@ -157,7 +158,7 @@ class BinaryResponse(Randomizer):
 
 @dataclass(frozen=True)
 class KaryResponse(Randomizer):
-    r"""Answer one of k categories, the true one most likely.
+    r"""Answer one of k categories; the true one is the most likely.
 
     The true one has probability :math:`e^\varepsilon/(e^\varepsilon+k-1)`, every other
     :math:`1/(e^\varepsilon+k-1)`. Anything else counts as category 0.
@@ -230,7 +231,7 @@ class _OnGrid(Randomizer):
         return self.low + (self.high - self.low) * (cells / self.steps)
 
     def cell_of(self, answer: float) -> int:
-        """Return the integer that an answer stands for."""
+        """Return the integer of an answer."""
         return round((answer - self.low) / (self.high - self.low) * self.steps)
 
 
@@ -275,8 +276,9 @@ class LaplaceResponse(_OnGrid):
 class GaussianResponse(_OnGrid):
     r"""Answer a number of [low, high] plus discrete Gaussian noise: :math:`(\varepsilon, \delta)`.
 
-    The standard deviation is the smallest that keeps :math:`(\varepsilon, \delta)` for a difference
-    of ``steps``, with the slack of ``docs/proofs/discrete_gaussian.md`` for being discrete.
+    The standard deviation is the smallest that satisfies :math:`(\varepsilon, \delta)` for a
+    difference of ``steps``, including the slack of ``docs/proofs/discrete_gaussian.md`` for
+    discrete noise.
 
     >>> response = GaussianResponse(1.0, 1e-6, steps=2**10)
     >>> round(response.sigma / 2**10, 2)
@@ -317,10 +319,10 @@ class GaussianResponse(_OnGrid):
 
 @dataclass(frozen=True)
 class BitVectorResponse(Randomizer):
-    r"""Answer a vector of bits of which at most ``ones`` are set, each bit by randomized response.
+    r"""Answer a vector of bits with at most ``ones`` set bits, each bit by randomized response.
 
-    Values are rows of Booleans; of more than ``ones`` set bits the first are kept. Two values then
-    differ in at most c = min(2 ``ones``, ``length``) bits, and each bit pays
+    Values are rows of Booleans; if more than ``ones`` bits are set, the first of them are kept. Two
+    values then differ in at most c = min(2 ``ones``, ``length``) bits, and each bit pays
     :math:`\varepsilon / c`. With one set bit this is the basic one-time RAPPOR.
 
     >>> response = BitVectorResponse(1.0, length=8, ones=1)
@@ -344,7 +346,7 @@ class BitVectorResponse(Randomizer):
 
     @property
     def each(self) -> Fraction:
-        """What one bit costs."""
+        """The cost of one bit."""
         return self.cost / min(2 * self.ones, self.length)
 
     @cached_property
@@ -381,8 +383,8 @@ class FiniteRandomizer(Randomizer):
     Parameters
     ----------
     table : mapping from value to mapping from answer to Fraction
-        The law of the answer for every value; probabilities add up to 1, exactly. Values that are
-        not in the table count as its first one.
+        The law of the answer for every value; probabilities must add up to 1, exactly. Values that
+        are not in the table are replaced by its first one.
     epsilon : float
         At least the largest logarithm of a ratio of two probabilities of one answer; this is
         compared in exact arithmetic, with :math:`e^\varepsilon` rounded down.
@@ -474,6 +476,6 @@ class FiniteRandomizer(Randomizer):
 
 
 def _shares(values: Any) -> NDArray[np.float64]:
-    """Return values cut to [0, 1]; NaN becomes the middle."""
+    """Return values clipped to [0, 1]; NaN becomes 1/2."""
     numbers = np.asarray(values, dtype=np.float64)
     return np.clip(np.where(np.isnan(numbers), 0.5, numbers), 0.0, 1.0)

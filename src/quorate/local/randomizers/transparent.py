@@ -1,4 +1,4 @@
-"""A hashed report as a transparent randomizer: one that a local oracle may ask for (K5)."""
+"""A hashed report as a transparent randomizer, for use in a local oracle (K5)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class HashedAnswer(Randomizer):
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]
-        """What one answer costs."""
+        """The cost of one answer."""
         return self.response.epsilon
 
     @property
     def cost(self) -> Fraction:
-        """What one answer costs, exactly."""
+        """The exact cost of one answer."""
         return exact(self.response.epsilon)
 
     def draw(self, values: Any, noise: NoiseSource) -> NDArray[Any]:

@@ -1,1 +1,1 @@
-"""What a shuffler adds: prices of shuffled messages, and the counts of negative binomials."""
+"""The privacy of shuffled messages: prices of reports, and of noisy bucket counts."""

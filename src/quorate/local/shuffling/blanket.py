@@ -1,11 +1,11 @@
-r"""What n shuffled reports reveal about one user: the privacy blanket, with its tails bounded.
+r"""The privacy of n shuffled reports, by the privacy blanket with bounded tails.
 
 Write a hashed report as a mixture: with probability :math:`\gamma = 1 - k` it is a uniform triple
 of level, masks and answer, whoever sends it. Show an adversary every report of the others that is
-*not* of that kind, and how many are: a number :math:`C \sim Bin(n - 1, \gamma)` of uniform reports
-is left to hide in, :math:`M = C + 1` with the user's own [1]_. Against uniform reports, the
-shuffled M have the density :math:`\frac1M \sum_i f_x(z_i)` with :math:`f_x = \gamma + (1 - \gamma)
-l\,[y = h_a(x)]` and :math:`l = 2^s`. So two candidates are distinguished by at most
+*not* of that kind, and the number of these reports. Then :math:`C \sim Bin(n - 1, \gamma)` uniform
+reports are left to hide in, or :math:`M = C + 1` with the user's own [1]_. Against uniform reports,
+the shuffled M have the density :math:`\frac1M \sum_i f_x(z_i)` with :math:`f_x = \gamma + (1 -
+\gamma) l\,[y = h_a(x)]` and :math:`l = 2^s`. So two candidates are distinguished by at most
 
 .. math::
    \delta(\varepsilon) \le E_C \frac1M E \max\bigl(0,\; \gamma M (1 - e^\varepsilon)
@@ -15,23 +15,24 @@ where :math:`N_b` reports agree with both candidates and :math:`N_0, N_1` with o
 candidates that differ have equal hashes with probability exactly :math:`1/l`, so
 :math:`(N_b, N_0, N_1)` is multinomial with chances
 :math:`1/l^2, (l - 1)/l^2, (l - 1)/l^2`, and the formula is symmetric in the two candidates. With
-several levels a pair whose first prefixes are the same cannot be distinguished by a share of the
-reports; every such share is priced and the worst one taken.
+several levels a pair of candidates with the same first prefixes cannot be distinguished by a share
+of the reports; every such share is priced and the worst one is used.
 
-How the sum is cut, always upwards:
+The sum is truncated as follows, always upwards:
 
-* in C: the inner value is a divergence that falls when one more uniform report is added, which is
-  post-processing. So a block of values of C is priced by its smallest one, and C below the blocks
-  by :math:`1 - \gamma`, the total variation of one report;
-* in :math:`S = N_0 + N_1`: what lies outside a window is bounded by Chernoff's inequality, times
+* in C: the inner value is a divergence that falls when one more uniform report is added, because
+  this is post-processing. So a block of values of C is priced by its smallest one, and values of C
+  below all blocks by :math:`1 - \gamma`, the total variation of one report;
+* in :math:`S = N_0 + N_1`: the part outside a window is bounded by Chernoff's inequality, times
   :math:`(1 - \gamma) l`, the largest inner value;
-* in :math:`N_b`: the inner value falls in it, so a block is priced by its smallest value too;
-* sums have positive terms with a relative error below 1e-7; the result is raised by 1e-6 of itself.
+* in :math:`N_b`: the inner value falls with :math:`N_b`, so a block is also priced by its smallest
+  value;
+* sums have positive terms with a relative error below 1e-7; the result is multiplied by 1 + 1e-6.
 
-A user without a candidate sends a uniform report. Give every report a uniform tag of its own, and
-let a *balanced* function of masks and tag take the place of a candidate's hash: one that takes each
-of the l answers for an l-th of the tags, whatever the masks are. Averaged over all balanced
-functions its report is uniform. For each one its answer is uniform and equals a candidate's hash
+A user without a candidate sends a uniform report. Give every report a uniform tag, and let a
+*balanced* function of masks and tag replace the hash of a candidate: a function that takes each of
+the l answers for an l-th of the tags, whatever the masks are. Averaged over all balanced functions
+its report is uniform. For each such function its answer is uniform and equals a candidate's hash
 with probability exactly 1/l, so the formula holds; and a divergence is convex. So the bound covers
 such users too.
 
@@ -81,7 +82,7 @@ def blanket_delta(epsilon: float, *, users: int, width: int, keep: float, levels
     ----------
     epsilon : float
     users : int
-        Honest users, the one who is protected among them.
+        Honest users, including the one who is protected.
     width : int
         Bits of an answer.
     keep : float
@@ -167,7 +168,7 @@ def amplified_epsilon(
 
 @dataclass(frozen=True)
 class _Reduced:
-    """The problem that is left: M uniform reports, one of which is replaced."""
+    """The remaining problem: M uniform reports, one of which is replaced."""
 
     factor: float
     answers: int
@@ -239,7 +240,7 @@ def _log_binomial(k: NDArray[np.int64], n: NDArray[np.int64] | int, chance: floa
 
 
 def _window(trials: int, chance: float) -> tuple[int, int, float]:
-    """Return an interval of successes and a bound on the chance to leave it."""
+    """Return an interval of successes and a bound on the probability outside it."""
     counts = np.arange(trials + 1, dtype=np.float64)
     exponent = -trials * _relative_entropy(counts / trials, chance)
     inside = np.flatnonzero(exponent > _OUTSIDE)
@@ -265,7 +266,7 @@ def _block_starts(trials: int, chance: float) -> NDArray[np.int64]:
 
 
 def _block_chances(starts: NDArray[np.int64], trials: int, chance: float) -> Floats:
-    """Return the chances of what lies below the first block, and of every block."""
+    """Return the probability below the first block, and of every block."""
     from scipy.special import bdtr
 
     below = np.where(starts > 0, bdtr(np.maximum(starts - 1, 0), trials, chance), 0.0)

@@ -1,22 +1,21 @@
-r"""Negative binomial noise on shuffled counts: what it costs, exactly (G11).
+r"""Negative binomial noise on shuffled counts: its exact privacy cost (G11).
 
 Users who each add NB(r/n, p) messages to a bucket add NB(r, p) together, because the law is
-infinitely divisible. Here p is the chance to *continue*: the mass of k is
-:math:`\binom{k + r - 1}{k} (1 - p)^r p^k`, with mean :math:`rp/(1-p)`. Theorem 39 of the paper [1]_
-(there from [2]_) needs :math:`r = 3(1 + \ln(1/\delta))` and :math:`p = e^{-0.2\varepsilon}` for one
-bucket, and takes half of the budget twice because a replaced user leaves one bucket and enters
-another.
+infinitely divisible. Here p is the probability to *continue*: the mass of k is :math:`\binom{k + r
+- 1}{k} (1 - p)^r p^k`, with mean :math:`rp/(1-p)`. Theorem 39 of the paper [1]_ (there from [2]_)
+needs :math:`r = 3(1 + \ln(1/\delta))` and :math:`p = e^{-0.2\varepsilon}` for one bucket, and takes
+half of the budget twice because a replaced user leaves one bucket and enters another.
 
 Computed instead of bounded, the two buckets together cost
 
 .. math::
    \delta(\varepsilon) = \sum_{x, y} \max(0,\; f(x - 1) f(y) - e^\varepsilon f(x) f(y - 1)),
 
-which needs a fifth of the noise. Sums are over positive terms; what lies beyond the last term is
-bounded by a geometric series and added; the result is raised by 1e-9 of itself for rounding.
+which needs a fifth of the noise. Sums have positive terms; the rest beyond the last term is bounded
+by a geometric series and added; the result is multiplied by 1 + 1e-9 to cover rounding.
 
-Both neighbours must have the same noise. A user who stays away sends none, in no bucket at all, and
-no formula here prices that: the number of users is public.
+Both neighbours must have the same noise. A user who stays away adds no noise to any bucket, which
+no formula here covers. So the number of users is public.
 
 References
 ----------
@@ -62,7 +61,7 @@ class CountNoise:
     ----------
     r : float
     p : float
-        Chance to continue.
+        Probability to continue.
 
     Examples
     --------
@@ -80,16 +79,16 @@ class CountNoise:
 
     @property
     def mean(self) -> float:
-        """How many messages are added on average."""
+        """Mean number of messages."""
         return self.r * self.p / (1 - self.p)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of how many are added."""
+        """Standard deviation of the number of messages."""
         return math.sqrt(self.mean / (1 - self.p))
 
     def quantile(self, beta: float) -> int:
-        """Return the smallest T that a draw exceeds with probability ``beta`` at most.
+        """Return the smallest T that a draw exceeds with at most probability ``beta``.
 
         The tail is P(Y > T) = P(Bin(T + r, 1 - p) < r) for integers r; the paper prints Bin(T, 1 -
         p).
@@ -141,7 +140,9 @@ def published_noise(epsilon: float, delta: float, *, beta: float | None = None) 
 
 
 def sum_bound(epsilon: float, delta: float, *, beta: float) -> float:
-    r"""Return T = 2r / (1 - p) of Corollary 40: a sum is off by more with chance at most ``beta``.
+    r"""Return T = 2r / (1 - p) of Corollary 40, which a sum's error rarely exceeds.
+
+    It does so with probability at most ``beta``.
 
     It is :math:`O(\log(1/(\beta\delta))/\varepsilon)` with all constants of the proof, for the
     noise that :func:`published_noise` gives for the same ``beta``.
@@ -217,7 +218,7 @@ def _joint(here: NDArray[np.float64], before: NDArray[np.float64], factor: float
 def calibrated_noise(epsilon: float, delta: float, *, buckets: int = 2) -> CountNoise:
     """Return the noise with the smallest deviation whose exact delta is at most ``delta``.
 
-    The mean is known and subtracted, so the error of a count is the standard deviation.
+    The mean is known and subtracted, so the standard deviation is the error of a count.
 
     >>> noise = calibrated_noise(1.0, 1e-6)
     >>> noise.mean < 43, noise.deviation < 6.6
@@ -231,7 +232,7 @@ def calibrated_noise(epsilon: float, delta: float, *, buckets: int = 2) -> Count
 
 
 def _smallest(epsilon: float, delta: float, p: float, buckets: int) -> CountNoise:
-    """Return the noise with the smallest mean for a chance to continue; more is more private."""
+    """Return the noise with the smallest mean for a probability to continue."""
 
     def fits(mean: float) -> bool:
         return noise_delta(epsilon, CountNoise(mean * (1 - p) / p, p), buckets=buckets) <= delta

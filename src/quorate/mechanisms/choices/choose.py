@@ -1,9 +1,9 @@
 """Private choice among finitely many candidates, and how much worse than the best it may be.
 
 Permute-and-flip is the default: it never errs more than the exponential mechanism and costs the
-same. The exponential mechanism (a maximum of scores with Gumbel noise) remains for compositions of
-many choices, because its privacy loss has a bounded range. :class:`ChoiceError` is the type of
-``error_`` of a choice.
+same. The exponential mechanism (a maximum of scores with Gumbel noise) is available for
+compositions of many choices, because its privacy loss has a bounded range. :class:`ChoiceError` is
+the type of ``error_`` of a choice.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ def exponential_rate(
 
     One user moves each score by at most the sensitivity D. A weight and the sum of all weights then
     change by a factor of at most exp(rate * D) each, in the worst case in opposite directions:
-    epsilon = 2 rate D. If a user can only move all scores the same way, both factors are at least 1
-    or both at most 1, and epsilon = rate D. Replacing a user removes one and adds another, so
-    scores move in both directions; one-sided scores are refused under ``Relation.REPLACE``.
+    epsilon = 2 rate D. If a user can only move all scores in the same direction, both factors are
+    at least 1 or both at most 1, and epsilon = rate D. Replacing a user removes one and adds
+    another, so scores move in both directions; one-sided scores are refused under
+    ``Relation.REPLACE``.
 
     >>> exponential_rate(1.0, sensitivity=2, relation=Relation.REPLACE, one_sided=False)
     Fraction(1, 4)
@@ -111,7 +112,7 @@ class ExponentialMechanism(PureMechanism):
 
 
 class Selection(Enum):
-    """How the winner is drawn.
+    """How the winner is sampled.
 
     >>> Selection.PERMUTE_AND_FLIP.value
     'permute and flip: the largest score plus exponential noise'
@@ -157,24 +158,23 @@ class ChooseBest(ExponentialMechanism):
     public : number of ``candidates`` and all other parameters
     numerics : exact
     proof : Let one user change score j by :math:`d_j`. Both laws depend on differences of scores
-        only, so shift until :math:`0 \le d_j \le R := \max d - \min d`. Permute-and-flip is the
-        largest of :math:`x_j = q_j/s` plus independent exponential noise :math:`E_j` [2]_, so i
-        wins with probability :math:`\mathbb{E} \exp(-(\max_{j \ne i} (x_j + E_j) - x_i)_+)`, and
-        both terms of the difference grow by at most :math:`R/s`: the loss is at most :math:`R/s`.
-        For the exponential mechanism a weight and the sum of weights grow by factors in
-        :math:`[1, e^{R/s}]`. Now :math:`R \le 2\Delta` with :math:`\Delta` = ``sensitivity``,
-        and :math:`R \le \Delta` for one-sided scores;
-        :math:`s = 2\Delta/\varepsilon` (one-sided :math:`\Delta/\varepsilon`) is rounded up to a
-        float whose exact value the sampler uses. See also Theorem 1 of [1]_ and [3]_. The
-        exponential mechanism is :math:`\varepsilon^2/8`-zCDP as well, by its bounded range [4]_;
-        ``event`` does not use that.
+        only, so shift the scores until :math:`0 \le d_j \le R := \max d - \min d`. Permute-and-flip
+        is the largest of :math:`x_j = q_j/s` plus independent exponential noise :math:`E_j` [2]_,
+        so i wins with probability :math:`\mathbb{E} \exp(-(\max_{j \ne i} (x_j + E_j) - x_i)_+)`,
+        and both terms of the difference grow by at most :math:`R/s`: the loss is at most
+        :math:`R/s`. For the exponential mechanism a weight and the sum of weights grow by factors
+        in :math:`[1, e^{R/s}]`. Now :math:`R \le 2\Delta` with :math:`\Delta` = ``sensitivity``,
+        and :math:`R \le \Delta` for one-sided scores; :math:`s = 2\Delta/\varepsilon` (one-sided
+        :math:`\Delta/\varepsilon`) is rounded up to a float whose exact value the sampler uses. See
+        also Theorem 1 of [1]_ and [3]_. The exponential mechanism is :math:`\varepsilon^2/8`-zCDP
+        as well, by its bounded range [4]_; ``event`` does not use that.
 
     Utility
     -------
     With probability at least :math:`1 - \beta` the chosen score is at most ``error_bound(beta)``
     below the largest. The bound is the smallest integer for which this holds for all scores; the
-    worst case is one best candidate and all others at the same distance. It is
-    :math:`O(s \log(k/\beta))` for k candidates.
+    worst case is one best candidate and all others at the same distance. It is :math:`O(s
+    \log(k/\beta))` for k candidates.
 
     Complexity
     ----------
@@ -183,14 +183,14 @@ class ChooseBest(ExponentialMechanism):
     Parameters
     ----------
     candidates : int
-        Their public number.
+        Public number of candidates.
     epsilon : float
     sensitivity : int or Fraction, default=1
         How far one user may move any one score.
     relation : Relation, default=Relation.REPLACE
     one_sided : bool, default=False
         Whether a user can only move all scores in the same direction (counts of satisfied users).
-        Halves the noise; valid under ``Relation.ADD_REMOVE`` only and refused otherwise.
+        It halves the noise; it is valid under ``Relation.ADD_REMOVE`` only and refused otherwise.
     selection : Selection, default=Selection.PERMUTE_AND_FLIP
 
     References
@@ -271,7 +271,10 @@ class ChooseBest(ExponentialMechanism):
         return max(0, math.ceil(-math.log(self._largest_flip(beta)) * self.scale) - 1)
 
     def _largest_flip(self, beta: float) -> float:
-        """Return the largest exp(-gap / scale) at which all others win with chance <= ``beta``."""
+        """Return the largest exp(-gap / scale) at which the best is rarely missed.
+
+        The probability of missing it is at most ``beta``.
+        """
         others = self.candidates - 1
         if self.selection is Selection.GUMBEL:
             return min(1.0, beta / (1 - beta) / others)
@@ -289,7 +292,7 @@ class ChooseBest(ExponentialMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceError(StatedError):
-    """How much worse than the best candidate the chosen one may be, in the counted unit.
+    """A bound on how much worse than the best candidate the chosen one is, in a stated unit.
 
     ``worst`` is the proven bound of the mechanism, which needs no assumption about people.
     ``bound`` is the same, or less under the assumption that ``covers`` names.
@@ -297,7 +300,7 @@ class ChoiceError(StatedError):
     Attributes
     ----------
     bound : float
-        In ``unit``; infinite if no bound is known.
+        The bound in ``unit``; infinite if no bound is known.
     unit : str
         With "people" it is the number of people whose full contribution it equals.
     share : float or None
@@ -326,9 +329,9 @@ class ChoiceError(StatedError):
     def of_people(
         cls, people: float, *, counts: str, n_users: int | None, confidence: float = CONFIDENCE
     ) -> ChoiceError:
-        """Return the error of a choice whose score is at most ``people`` people's say worse.
+        """Return the error of a choice whose score is worse by at most this many people's maximum.
 
-        ``n_users`` is their number where it is public.
+        ``n_users`` is the number of users if it is public.
         """
         return cls(
             bound=float(people),
@@ -369,7 +372,7 @@ class ChoiceError(StatedError):
 
     @classmethod
     def unknown(cls, reason: str) -> ChoiceError:
-        """Return that nothing is stated, and why."""
+        """Return an error that states nothing, with the reason."""
         covers = f"No error is stated: {reason[0].lower()}{reason[1:]}"
         return cls(bound=math.inf, coordinates=(math.inf,), covers=covers)
 
@@ -392,8 +395,8 @@ class ChoiceError(StatedError):
 def _miss_the_best(flip: float, others: int) -> float:
     """Return the probability that permute-and-flip misses the best of ``others + 1`` candidates.
 
-    The best comes up after i others with chance 1 / (others + 1) for each i, and wins if all of
-    them failed: 1 - sum of (1 - flip)**i / (others + 1).
+    The best candidate comes after i others with probability 1 / (others + 1) for each i, and wins
+    if all of them failed: 1 - sum of (1 - flip)**i / (others + 1).
     """
     k = others + 1
     if flip == 1.0:

@@ -1,4 +1,4 @@
-"""Where a window of one feature lies that holds nearly the most users."""
+"""The position of a window of one feature that contains nearly the most users."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _QUARTERS = 4
 
 @dataclass(frozen=True)
 class _WindowsOf:
-    """The first and the last window that hold a number between -1 and 1.
+    """The first and the last window that contain a number between -1 and 1.
 
-    Window i begins (i - 3) / 4 widths above the lower end of the range: a user is in the windows
-    that begin at the own quarter or at one of the three before it.
+    Window i begins (i - 3) / 4 widths above the lower end of the range. So a user is in the windows
+    that begin at the quarter with the user's value or at one of the three quarters before it.
     """
 
     width: float

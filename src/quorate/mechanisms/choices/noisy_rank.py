@@ -1,7 +1,8 @@
 """The rank error of a released quantile, in users: one noisy measurement after the release.
 
-The worst-case rank error of a choice among 10^12 numbers is ten times the typical one, and zero
-where many people share a number. One noisy measurement of the rank tells which it was.
+The worst-case rank error of a choice among 10^12 numbers is ten times the typical one, and the
+error is zero if many people share the number. A noisy measurement of the rank shows how large the
+error is.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class NoisyRank(PureMechanism):
     -------
     With probability at least :math:`1 - \beta` the rank is off by at most ``upper_bound(released,
     beta)`` users, for every point and all data. The bound exceeds the true error by about :math:`2
-    \ln(1/2\beta)/\varepsilon` users. It is negative if the point stays a quantile even if some
+    \ln(1/2\beta)/\varepsilon` users. It is negative if the point remains a quantile even if some
     users change.
 
     Complexity
@@ -95,7 +96,7 @@ class NoisyRank(PureMechanism):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise, rounded up; one user counts as the quantile's denominator."""
+        """Scale of the noise, rounded up; one user is counted as the quantile's denominator."""
         return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
 
     def release(
@@ -108,8 +109,8 @@ class NoisyRank(PureMechanism):
     ) -> int:
         """Return the noisy loss of a point for users with the intervals [``lower``, ``upper``].
 
-        It is in fractions of a user. It is negative if users would have to change before the point
-        is no longer a quantile.
+        It is in fractions of a user, with the quantile's denominator. It is negative if users would
+        have to change before the point is no longer a quantile.
         """
         for each in (lower, upper):
             check_sealed(each, SealedRows)

@@ -1,9 +1,9 @@
-"""Private choice over huge ordered domains, and how much worse than the best it may be.
+"""Private choice on huge ordered domains, and a bound on its error.
 
-The choice itself is a closed operation (:mod:`quorate.core.account.along_a_line`); what it costs
-follows from the seal of the losses. Permute-and-flip over all points never errs more than the
-exponential mechanism; it counts, for each loss, how many of its points would come up with heads,
-and takes time for each different loss.
+The choice itself is a closed operation (:mod:`quorate.core.account.along_a_line`); its cost follows
+from the sensitivity of the sealed losses. Permute-and-flip over all points never errs more than the
+exponential mechanism. It counts, for each distinct loss, how many points come up with heads, and
+takes time for each distinct loss.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ class ChooseOrdered(ExponentialMechanism):
         if a user moves all losses in the same direction, by at most :math:`e^{\lambda\Delta}`. The
         rational :math:`\lambda = \varepsilon/2\Delta` (one-sided :math:`\varepsilon/\Delta`) is
         used exactly. A piece of L points with loss s has weight :math:`L e^{-\lambda s}` and its
-        points are equally likely, so the division of the domain into pieces does not matter.
-        Permute-and-flip at the same rate has the same loss
-        (:class:`~quorate.mechanisms.choices.choose.ChooseBest`). What is paid is the rate times
-        what the seal says: :mod:`quorate.core.account.along_a_line`. [1]_ [2]_
+        points are equally likely, so the division of the domain into pieces does not change the
+        law. Permute-and-flip at the same rate has the same loss
+        (:class:`~quorate.mechanisms.choices.choose.ChooseBest`). The cost is the rate times the
+        sensitivity of the sealed losses: :mod:`quorate.core.account.along_a_line`. [1]_ [2]_
 
     Utility
     -------
     With probability at least :math:`1 - \beta` the released point's loss is at most
     ``error_bound(domain_size, beta)`` above the smallest: :math:`\ln(N/\beta)/\lambda` for N
-    points, the smallest integer for which this holds for all losses. Permute-and-flip keeps it too.
+    points, the smallest integer for which this holds for all losses. Permute-and-flip satisfies the
+    same bound.
 
     Complexity
     ----------
     Time and memory :math:`O(J)` for J pieces, about three sorts of J numbers; about 130 random
-    bits. Permute-and-flip also needs integers of about 200 digits for each different loss.
+    bits. Permute-and-flip also needs integers of about 200 digits for each distinct loss.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class ChooseOrdered(ExponentialMechanism):
     one_sided : bool, default=False
         Whether a user can only move all losses in the same direction; ``Relation.ADD_REMOVE`` only.
     selection : Selection, default=Selection.GUMBEL
-        The exponential mechanism, or permute-and-flip, which suits few different losses.
+        The exponential mechanism, or permute-and-flip, which is suitable for few distinct losses.
 
     References
     ----------
@@ -83,7 +84,8 @@ class ChooseOrdered(ExponentialMechanism):
 
     Examples
     --------
-    Losses 50, 0, 50 on pieces of 2^62, 1000 and 2^62 points that begin at -2^62:
+    The example has the losses 50, 0, 50 on pieces of 2^62, 1000 and 2^62 points, beginning at
+    -2^62:
 
     >>> from quorate.core.by_hand import line_by_hand
     >>> lengths = np.array([2**62, 1000, 2**62], dtype=np.uint64)
@@ -110,7 +112,7 @@ class ChooseOrdered(ExponentialMechanism):
         Parameters
         ----------
         losses : SealedLine
-            Losses of ordered points; the seal says how far one user moves each of them.
+            Losses of ordered points, with their sensitivity.
         lower : int, default=0
             The first point of the domain.
         account : Account, optional
@@ -126,7 +128,7 @@ class ChooseOrdered(ExponentialMechanism):
         lower: int = 0,
         account: Account | None = None,
     ) -> int:
-        """Return a point where candidates are those of several scales, each so often."""
+        """Return a point; candidates are the points of several grids, each with a multiplicity."""
         return choose_point(
             losses,
             rate=self.rate,

@@ -1,7 +1,8 @@
 """Private quantiles of one value per user, over integer domains of any size (L5).
 
 Each user gives one integer, or a pair of limits and accepts every point from the first to the
-second. The released point has about the wanted fraction of the users below it and the others above.
+second. The released point has about the desired fraction of the users below it and the others
+above.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class PrivateQuantile:
     proof : For n users and quantile a/b the loss of point u is :math:`\max(b B(u) - a n, b A(u) -
         (b - a) n)`, where B(u) users have their upper limit below u and A(u) their lower limit
         above. Replacing a user moves it by at most b, a new user by at most max(a, b - a)
-        (:mod:`quorate.core.questions.ranks`). The seal of the losses carries this to
+        (:mod:`quorate.core.questions.ranks`). The sealed losses carry this sensitivity to
         :class:`ChooseOrdered`, whose proof completes this one. Limits may be in either order and
         are first clipped to the domain. [1]_
 
@@ -61,12 +62,12 @@ class PrivateQuantile:
 
     Complexity
     ----------
-    Time :math:`O(n \log n)`, memory :math:`O(n)`, whatever the domain.
+    Time :math:`O(n \log n)`, memory :math:`O(n)`, for any domain.
 
     Parameters
     ----------
     domain : tuple of int
-        First and last point, inside int64 and fewer than 2**64 points; public.
+        First and last point, within int64, with fewer than 2**64 points; public.
     epsilon : float
     quantile : float or Fraction, default=0.5
         Between 0 and 1; a float counts as the decimal that it prints as. Its denominator may be at
@@ -129,7 +130,7 @@ class PrivateQuantile:
 
     @property
     def event(self) -> Pure:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return self.choice.event
 
     @property
@@ -190,9 +191,9 @@ class PrivateQuantile:
     def pieces(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Return lengths and losses of the pieces into which plain values cut the domain.
+        """Return lengths and losses of the pieces into which unsealed values divide the domain.
 
-        For audits: sealed rows are refused, because their pieces are private numbers.
+        It is for audits: sealed rows are refused, because their pieces are private numbers.
         """
         return quantile_pieces(lower, upper, domain=self.domain, quantile=self.exact_quantile)
 
@@ -216,19 +217,19 @@ class FloatQuantile:
 
     Utility
     -------
-    That of :class:`PrivateQuantile` for the values rounded to the grid: with probability at least
+    As for :class:`PrivateQuantile`, for the values rounded to the grid: with probability at least
     :math:`1 - \beta` the rank is off by at most ``error_bound(beta)`` users.
 
     Complexity
     ----------
-    That of :class:`PrivateQuantile`.
+    As for :class:`PrivateQuantile`.
 
     Parameters
     ----------
     lower, upper : float
         Range of the answer; public.
     resolution : float
-        Distance of grid points.
+        Distance between grid points.
     epsilon : float
     quantile : float or Fraction, default=0.5
     relation : Relation, default=Relation.REPLACE
@@ -265,7 +266,7 @@ class FloatQuantile:
 
     @cached_property
     def integers(self) -> PrivateQuantile:
-        """The mechanism on the numbers of the grid points."""
+        """The mechanism on the indices of the grid points."""
         last = math.floor((self.upper - self.lower) / self.resolution)
         return PrivateQuantile(
             domain=(0, last),
@@ -276,7 +277,7 @@ class FloatQuantile:
 
     @property
     def event(self) -> Pure:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return self.integers.event
 
     @property

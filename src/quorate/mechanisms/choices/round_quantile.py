@@ -1,8 +1,8 @@
-"""Private quantiles that can hit round numbers, which many people share and a fine grid misses.
+"""Private quantiles that can be round numbers shared by many people, which a fine grid misses.
 
-Among 2^40 points of a range the one number that a third of all people share weighs nothing against
-the gaps beside it. Here a part of the weight lies on every scale of round numbers: ..., 10, 5, 1,
-.5, .1, ...; which of them people use need not be known.
+Among 2^40 points of a range a single number that a third of all people share has too little weight
+compared with the gaps beside it. Here every scale of round numbers has a part of the weight: ...,
+10, 5, 1, .5, .1, ...; the scale that people use need not be known.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ _SCALE_WEIGHT = 1 << 57
 class RoundNumbers:
     """Round numbers in a public range, on all scales from its width to 10^-12 of it.
 
-    Point u is the number u * 10^exponent. A scale with stride s contains the multiples of
-    s.
+    Point u is the number u * 10^exponent. The points of a scale are the multiples of its stride.
 
     >>> numbers = RoundNumbers.within(0.0, 125.0, digits=2)
     >>> numbers.exponent, numbers.strides, numbers.first, numbers.last
@@ -159,7 +158,7 @@ class RoundQuantile:
 
     Complexity
     ----------
-    That of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`, and two divisions of 2n
+    As for :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`, plus two divisions of 2n
     integers for each of about 26 scales.
 
     Parameters
@@ -170,7 +169,7 @@ class RoundQuantile:
     quantile : float or Fraction, default=0.5
     relation : Relation, default=Relation.REPLACE
     digits : int, default=12
-        The finest scale is the width times 10 to the power of minus this.
+        The finest scale is the width times 10 to the power of minus this number.
 
     References
     ----------
@@ -178,7 +177,7 @@ class RoundQuantile:
 
     Examples
     --------
-    Half of the users are not below 3, and few of them above it:
+    In this example half of the users are at least 3, and few of them above it:
 
     >>> from quorate.core.by_hand import rows_by_hand
     >>> visits = rows_by_hand(np.repeat([1.0, 2.5, 3.0, 4.0], [300, 190, 20, 490]))
@@ -199,12 +198,12 @@ class RoundQuantile:
 
     @cached_property
     def numbers(self) -> RoundNumbers:
-        """What may be released."""
+        """The round numbers that may be released."""
         return RoundNumbers.within(self.lower, self.upper, digits=self.digits)
 
     @cached_property
     def ranks(self) -> PrivateQuantile:
-        """The mechanism on the finest scale alone, whose losses these are."""
+        """The mechanism on the finest scale alone, which gives the losses."""
         return PrivateQuantile(
             domain=(self.numbers.first, self.numbers.last),
             epsilon=self.epsilon,
@@ -224,7 +223,7 @@ class RoundQuantile:
 
     @property
     def event(self) -> Pure:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return self.choice.event
 
     @property
@@ -234,18 +233,18 @@ class RoundQuantile:
 
     @cached_property
     def copies(self) -> tuple[int, ...]:
-        """How often a point of each scale is a candidate: all scales weigh about the same."""
+        """The multiplicity of the points of each scale; all scales have about the same weight."""
         numbers = self.numbers
         return tuple(_SCALE_WEIGHT // numbers.points(stride) for stride in numbers.strides)
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        """Strides and copies of all scales."""
+        """Strides and multiplicities of all scales."""
         return tuple(zip(self.numbers.strides, self.copies, strict=True))
 
     @cached_property
     def weight(self) -> int:
-        """How many candidates there are, copies counted."""
+        """The number of candidates, with multiplicities."""
         return sum(copies * self.numbers.points(stride) for stride, copies in self.scales)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,14 +1,15 @@
-r"""Popular keys among unknown ones where each user holds many: set union, round by round.
+r"""Popular keys among unknown ones if each user has many: set union in several rounds.
 
-In every round users divide one length among those of their keys that are still in play: not yet
-found, and not yet dropped because a noisy total said that hardly anybody holds them. So what a user
-adds goes to fewer and more promising keys from round to round. Noisy totals of keys that were not
-found are released only in the sense of the proof: nobody sees them, but as they are private, what
-users do next may depend on them.
+In every round users divide one length among those of their keys that are still in play. A key is in
+play if it was neither found nor dropped because its noisy total was too small. So from round to
+round a user's contribution goes to fewer and more promising keys. Noisy totals of keys that were
+not found are never shown to anybody. But as they are private releases in the sense of the proof,
+users' next contributions may depend on them.
 
-[1]_ does so with the keys that were found, and drops none. Greedy rules, in which a user looks at
-what those before have added [2]_, or at how much others will add [3]_, are no function of the
-user's own keys and of released numbers; they are left out on purpose.
+In [1]_ contributions depend on the keys that were found, and no keys are dropped. There are greedy
+rules in which a user's contribution depends on what earlier users have added [2]_, or on how much
+others will add [3]_. They are not functions of the user's own keys and of released numbers, and are
+not used here on purpose.
 
 References
 ----------
@@ -64,15 +65,15 @@ LARGEST = 2**20
 def passing_bound(
     threshold: int, *, sigma: float, radius: int, most: int, relation: Relation
 ) -> float:
-    r"""Bound the chance that noise alone lifts a key of one user above a threshold.
+    r"""Bound the probability that noise alone lifts a key of one user above a threshold.
 
-    With :math:`G(x)` = ``P(N > (threshold - x) / sigma)``, N normal, a key with a total of x gets
-    above it with a probability of at most :math:`G(x)`: the discrete Gaussian is at least m with a
-    probability of at most that of :math:`\sigma N \ge m - 1`. G is convex below the threshold, so
-    :math:`G(x) \le G(0) + (G(R) - G(0)) x / R`, and a user whose K keys have :math:`\sum x^2 \le
-    R^2`, hence :math:`\sum x \le \sqrt K R`, has one of them above it with at most
-    :math:`K G(0) + \sqrt K (G(R) - G(0))`. Somebody who takes that user's place has K keys more,
-    where that user adds nothing.
+    Let :math:`G(x)` = ``P(N > (threshold - x) / sigma)`` for a normal N. A key with a total of x
+    exceeds the threshold with a probability of at most :math:`G(x)`, because the discrete Gaussian
+    is at least m with a probability of at most that of :math:`\sigma N \ge m - 1`. G is convex
+    below the threshold, so :math:`G(x) \le G(0) + (G(R) - G(0)) x / R`. A user whose K keys have
+    :math:`\sum x^2 \le R^2`, hence :math:`\sum x \le \sqrt K R`, has one of them above it with
+    probability at most :math:`K G(0) + \sqrt K (G(R) - G(0))`. A user who replaces that user has K
+    other keys, to which the first user adds nothing.
 
     >>> passing_bound(600, sigma=100.0, radius=100, most=1, relation=Relation.ADD_REMOVE) < 3e-7
     True
@@ -88,13 +89,13 @@ def passing_bound(
 
 
 def _at_most(number: int, sigma: float) -> float:
-    """Bound the chance that discrete Gaussian noise is at most a number below 0."""
+    """Bound the probability that discrete Gaussian noise is at most a number below 0."""
     return 0.5 * math.erfc(-(number + 1) / sigma / math.sqrt(2.0)) if number < 0 else 1.0
 
 
 @dataclass(frozen=True)
 class _Round:
-    """One round: noise, the threshold of what is found, and what it costs; all public."""
+    """One round: its noise, the threshold for releasing keys, and its cost; all public."""
 
     sigma: float
     threshold: int
@@ -105,10 +106,11 @@ class _Round:
 class SetUnion(GaussianMechanism):
     r"""Release keys that many users hold, hiding all keys of any one user.
 
-    Three rounds. In each, a user divides one length R evenly among at most ``most`` of their keys
-    in play, those with the largest noisy totals of the round before; every total gets discrete
-    Gaussian noise. A noisy total above the round's threshold releases its key; a key whose noisy
-    total is not above the standard deviation of the noise is out of play.
+    Three rounds. In each round a user divides one length R evenly among at most ``most`` of the
+    user's keys in play, those with the largest noisy totals of the round before. Every total gets
+    discrete Gaussian noise. A key is released if its noisy total exceeds the threshold of the
+    round. A key whose noisy total does not exceed the standard deviation of the noise is dropped
+    from play.
 
     Privacy
     -------
@@ -120,36 +122,36 @@ class SetUnion(GaussianMechanism):
     trust : central
     public : all parameters; keys are private until they are released
     numerics : exact
-    proof : Let V be the noisy totals of all rounds, of the keys of either of two neighbours. What
-        anybody adds in a round is a function of their keys and of V before it, at most R long, so V
-        is :math:`\mu`-GDP (``docs/proofs/set_union.md``). Let f(V) be what would be released if
-        only keys counted to which users other than the one who differs add something. Other keys
-        are released with a probability of at most ``failure``, under either neighbour, by
-        :func:`passing_bound` in every round; otherwise f(V) is what is released.
+    proof : Let V be the noisy totals of all rounds, for the keys of either of two neighbours. A
+        user's contribution in a round is a function of the user's keys and of the earlier part of
+        V, and is at most R long. So V is :math:`\mu`-GDP (``docs/proofs/set_union.md``). Let f(V)
+        be the release if only those keys counted to which users other than the differing one add
+        something. Other keys are released with a probability of at most ``failure``, under either
+        neighbour, by :func:`passing_bound` in every round; otherwise the release is f(V).
 
     Utility
     -------
-    A key of ``people_needed(beta, keys)`` users or more, of whom none holds more than ``keys``
-    keys, is released with probability :math:`1 - \beta`:
-    :math:`O(\sqrt{k \ln(K/\delta)} / \varepsilon)` for k keys a user. Keys in play fall from round
-    to round, so fewer are mostly enough.
+    A key of ``people_needed(beta, keys)`` users or more, each of whom has at most ``keys`` keys, is
+    released with probability :math:`1 - \beta`. This number is :math:`O(\sqrt{k \ln(K/\delta)} /
+    \varepsilon)` for k keys per user. The number of keys in play falls from round to round, so
+    fewer users are usually enough.
 
     Complexity
     ----------
-    Time :math:`O(N \log N)` for N pairs of a user and a key, and a draw a round for each key in
+    Time :math:`O(N \log N)` for N pairs of a user and a key, and one draw per round for each key in
     play.
 
     Parameters
     ----------
     noise_multiplier : float
-        Of all rounds together.
+        Noise multiplier of all rounds together.
     failure : float
-        The part of delta for keys that one user alone holds.
+        The part of delta for keys of a single user.
     most : int, default=300
         How many keys of a user count in a round.
     relation : Relation, default=Relation.REPLACE
     delta : float, default=0.0
-        The delta of ``guarantee``, ``failure`` included.
+        The delta of ``guarantee``, including ``failure``.
 
     References
     ----------
@@ -191,16 +193,16 @@ class SetUnion(GaussianMechanism):
 
     @cached_property
     def rounds(self) -> tuple[_Round, ...]:
-        """Noise and threshold of each round, which parameters fix."""
+        """Noise and threshold of each round, computed from the parameters."""
         return tuple(map(self._round, _SHARES))
 
     @property
     def event(self) -> Event:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return compose_events([each.event for each in self.rounds])
 
     def release_keys(self, users: Sequence[Iterable[Any]]) -> tuple[Any, ...]:
-        """Release, given the keys of each user; anything that is no key is none."""
+        """Release keys, given the keys of each user; values that are not keys are ignored."""
         held = keys_by_hand(users, self.relation)
         return self.release(held, account=None)
 
@@ -216,9 +218,9 @@ class SetUnion(GaussianMechanism):
         return self.people_needed(beta, keys)
 
     def people_needed(self, beta: float, keys: int = 1) -> int:
-        """Return how many users with so many keys, or fewer, a key needs to be released.
+        """Return how many users a key needs to be released, if each has at most so many keys.
 
-        Except with probability ``beta``, and whatever all others hold.
+        This holds except with probability ``beta``, whatever keys other users have.
         """
         _validate.probability(beta=beta)
         _validate.positive_integer(keys=keys)
@@ -234,7 +236,7 @@ class SetUnion(GaussianMechanism):
         return high
 
     def _missed(self, total: int) -> float:
-        """Bound the chance that a key of this total in every round is not released."""
+        """Bound the probability that a key with this total in every round is not released."""
         found, dropped = 1.0, 0.0
         for each in self.rounds:
             found = min(found, dropped + _at_most(each.threshold - total, each.sigma))
@@ -259,7 +261,7 @@ class SetUnion(GaussianMechanism):
         )
 
     def _threshold(self, sigma: float, failure: float) -> int:
-        """Return the smallest threshold that noise passes with at most this probability."""
+        """Return the smallest threshold that noise exceeds with at most this probability."""
         low, high = 0, _RADIUS
         while self._passing(high, sigma) > failure:
             low, high = high, 2 * high

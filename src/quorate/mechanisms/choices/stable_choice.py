@@ -1,9 +1,9 @@
-r"""Popular keys among unknown ones, never naming a key that nobody holds (G9).
+r"""Popular keys among unknown ones; a key that nobody has is never released (G9).
 
-Only keys with votes are touched: each count gets truncated discrete Laplace noise, and what comes
-out above the truncation is published. A key without votes can never appear, a key with one vote
-almost never; this is what delta pays for. Keys may be anything that can be written as an integer,
-a text or bytes, from a universe nobody can list.
+Only keys with votes are considered: each count gets truncated discrete Laplace noise, and noisy
+counts above the truncation are published. A key without votes can never be released, and a key with
+one vote almost never; this is what delta pays for. Keys may be integers, text or bytes, from a
+universe that cannot be listed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def truncated_laplace_mass(reach: int, *, scale: float) -> NDArray[np.float64]:
 class StableHistogram:
     r"""Release the keys with many votes and their noisy counts, hiding any one user.
 
-    Every key with votes gets discrete Laplace noise that is cut off at plus and minus ``reach``;
+    Every key with votes gets discrete Laplace noise that is truncated at plus and minus ``reach``;
     keys whose noisy count is above ``reach`` are published with it. A key without votes is never
     published.
 
@@ -55,17 +55,18 @@ class StableHistogram:
     trust : central
     public : all parameters; keys are private until they are published
     numerics : exact
-    proof : :mod:`quorate.core.account.among_keys`, with A = ``reach`` and s = ``scale``: votes of
-        which one user moves one (addition, removal) or two (replacement). Both figures are
-        attained: by a count of 0 or more against one more, and by one count that rises while
-        another falls to :math:`2A + 1` or more. ``reach`` is the smallest with that
-        :math:`\delta` at most ``delta``. [1]_ [2]_
+    proof : :mod:`quorate.core.account.among_keys`, with A = ``reach`` and s = ``scale``, for votes
+        of which one user moves one (add or remove) or two (replacement). Both numbers are attained:
+        by a count of 0 or more against one more, and by one count that rises while another falls to
+        :math:`2A + 1` or more. ``reach`` is the smallest with that :math:`\delta` at most
+        ``delta``. [1]_ [2]_
 
     Utility
     -------
-    With certainty: a key with :math:`2A + 1` votes is published, and counts of published keys are
-    off by at most :math:`A`; with probability at least :math:`1 - \beta` by at most
-    ``error_bound(beta, keys)``. :math:`A = O(\ln(1/\delta)/\varepsilon)`, whatever the keys.
+    The following is certain: a key with :math:`2A + 1` votes is published, and counts of published
+    keys are off by at most :math:`A`. With probability at least :math:`1 - \beta` they are off by
+    at most ``error_bound(beta, keys)``. :math:`A = O(\ln(1/\delta)/\varepsilon)`, whatever the
+    keys.
 
     Complexity
     ----------
@@ -117,7 +118,7 @@ class StableHistogram:
 
     @property
     def scale(self) -> float:
-        """Scale of the noise before it is cut off, rounded up."""
+        """Scale of the noise before truncation, rounded up."""
         return cut_off_scale(self.epsilon, moved=self.sensitivity)
 
     @property
@@ -153,7 +154,7 @@ class StableHistogram:
         return popular_keys(votes, epsilon=self.epsilon, reach=self.reach, account=paying)
 
     def error_bound(self, beta: float, keys: int = 1) -> int:
-        """Bound the error of the counts of this many published keys, except with ``beta``."""
+        """Bound the errors of so many published counts, except with probability ``beta``."""
         _validate.probability(beta=beta)
         _validate.positive_integer(keys=keys)
         masses = truncated_laplace_mass(self.reach, scale=self.scale)[self.reach :]
@@ -165,8 +166,8 @@ class StableHistogram:
 class StableChoice(StableHistogram):
     r"""Choose a key with nearly the most votes, or none, hiding any one user.
 
-    The key with the largest noisy count of :class:`StableHistogram`, the first of equal ones in the
-    order of keys; ``None`` if no key is popular enough.
+    It is the key with the largest noisy count of :class:`StableHistogram` (of several, the first in
+    the order of keys), or ``None`` if no key is popular enough.
 
     Privacy
     -------
@@ -180,9 +181,9 @@ class StableChoice(StableHistogram):
 
     Utility
     -------
-    With certainty: if the leader has :math:`2A + 1` votes or more, a key is released, and it has at
-    most :math:`2A` votes fewer; with probability at least :math:`1 - \beta` at most
-    ``error_bound(beta, keys)`` fewer.
+    The following is certain: if the leader has :math:`2A + 1` votes or more, a key is released, and
+    it has at most :math:`2A` votes fewer. With probability at least :math:`1 - \beta` it has at
+    most ``error_bound(beta, keys)`` fewer.
 
     Complexity
     ----------

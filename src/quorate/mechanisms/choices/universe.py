@@ -1,8 +1,8 @@
-"""Private choice among very many keys that stand in no order (G8).
+"""Private choice among very many keys without an order (G8).
 
 Users vote for keys of a public universe, of which nearly all have no vote. The draw is a closed
-operation (:mod:`quorate.core.account.among_keys`); nothing grows with the universe but the length
-of its numbers.
+operation (:mod:`quorate.core.account.among_keys`); its cost does not grow with the universe, except
+for the length of the numbers.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class ChooseKey(PureMechanism):
     proof : Changing a vote moves one count up and one down, so a weight and the sum of all weights
         change by factors of at most :math:`e^{\lambda}` each: :math:`\lambda = \varepsilon/2`
         under replacement. Adding or removing a vote moves all weights in the same direction:
-        :math:`\lambda = \varepsilon` under addition and removal. The law is that of the
-        exponential mechanism on the whole universe, and what is paid is the rate times what the
-        seal says: :mod:`quorate.core.account.among_keys`. [1]_ [2]_
+        :math:`\lambda = \varepsilon` under addition and removal. The law is that of the exponential
+        mechanism on the whole universe, and the cost is the rate times the sensitivity of the
+        sealed votes: :mod:`quorate.core.account.among_keys`. [1]_ [2]_
 
     Utility
     -------

@@ -1,4 +1,4 @@
-"""A private quantile of numbers that belong to pairs of users: how far apart people are."""
+"""A private quantile of numbers that belong to pairs of users, such as distances."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class PairQuantile(PrivateQuantile):
     public : ``domain``, ``quantile``, ``epsilon``; the number of pairs is private
     numerics : exact
     proof : The pairs are uniformly random, disjoint and secret. Let D' be D without
-        the user p, or with p replaced by another, present or absent. Pair D at random; a random
-        pairing of D' is got from it by changing one pair: if p is replaced, the other user takes
-        p's place; if p goes and somebody was left over, that one takes it, otherwise p's partner is
-        left over; and if p itself was left over nothing changes. By symmetry each pairing of D' is
-        as likely as any other. So for every pairing of D there is one of D' in which the integers
-        are the same except for one that is replaced, added or removed. With the quantile a/b and k
-        pairs the loss of a point is :math:`\max(b B - a k, b A - (b-a) k)`, B of the integers below
-        and A above it: it moves by at most b if one is replaced and by at most max(a, b - a) if one
-        is added or removed, hence always by at most b. The rest is
-        :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered` with this sensitivity; averages
-        over pairings of probabilities that differ by a factor of :math:`e^\varepsilon` differ by
-        it.
+        the user p, or with p replaced by another, present or absent. Pair D at random. A random
+        pairing of D' is obtained from it by changing one pair: if p is replaced, the other user
+        takes the place of p; if p is removed and somebody was left over, that user takes it,
+        otherwise the partner of p is left over; if p was left over, nothing changes. By symmetry
+        each pairing of D' is equally likely. So for every pairing of D there is one of D' in which
+        the integers are the same except for one that is replaced, added or removed. With the
+        quantile a/b and k pairs the loss of a point is :math:`\max(b B - a k, b A - (b-a) k)`, B of
+        the integers below and A above it: it moves by at most b if one is replaced and by at most
+        max(a, b - a) if one is added or removed, hence always by at most b. The rest is
+        :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered` with this sensitivity. If
+        probabilities differ by a factor of at most :math:`e^\varepsilon` for each pairing, so do
+        their averages over pairings.
 
     Utility
     -------
-    As that of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`, in pairs.
+    As for :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`, in pairs.
 
     Complexity
     ----------
-    That of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`.
+    As for :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A short interval that holds the users' values, found privately (U1: Levy et al., Alg. 6)."""
+"""A short interval that contains the users' values, found privately (U1: Levy et al., Alg. 6)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CONSTANTS = ("calibrated", "published")
 class PrivateRange:
     r"""Release an interval of a given width around the users' values (U1).
 
-    The public range is cut into bins of width :math:`2\tau`; each user counts in the bin of their
-    value; a bin is chosen with probability proportional to :math:`e^{-\varepsilon c/2}`, where
-    :math:`c` is the larger of the numbers of users to its left and to its right.
+    The public range is divided into bins of width :math:`2\tau`, and each user is counted in the
+    bin of their value. A bin is chosen with probability proportional to :math:`e^{-\varepsilon
+    c/2}`, where :math:`c` is the larger of the numbers of users to its left and to its right.
 
     Privacy
     -------
@@ -39,19 +39,19 @@ class PrivateRange:
     numerics : exact
     proof : A user's bin is a function of that user alone. With quantile 1/2 the loss of
         :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile` is :math:`2c - n` and its
-        sensitivity 2, so its weights are proportional to :math:`e^{-\varepsilon c/2}`: the
-        published mechanism, and its proof. A user without a value (NaN) is left out, so
-        :math:`n` counts the others: replacing a value by none changes :math:`c` by at most 1 and
+        sensitivity 2, so its weights are proportional to :math:`e^{-\varepsilon c/2}`. This is the
+        published mechanism, and its proof. A user without a value (NaN) is left out, and :math:`n`
+        counts the other users. So replacing a value by none changes :math:`c` by at most 1 and
         :math:`2c - n` by 1.
 
     Utility
     -------
-    If all values lie within ``radius`` of a point and in the range, the released interval holds all
-    of them except with probability at most ``failure(n_users)`` =
-    :math:`l e^{-\varepsilon n/4}` for :math:`l` bins: a bin outside the users' has all of them on
-    one side, a loss of :math:`n`, and some bin has at most :math:`n/2`. This needs the calibrated
-    half-width of :math:`3\tau`. The published :math:`2\tau` can clip users: a value may lie
-    :math:`3\tau` from the middle of the bin at the other end of its cluster.
+    If all values lie within ``radius`` of a point and in the range, the released interval contains
+    all of them except with probability at most ``failure(n_users)`` = :math:`l e^{-\varepsilon
+    n/4}` for :math:`l` bins: a bin outside the users' bins has all of them on one side, a loss of
+    :math:`n`, and some bin has at most :math:`n/2`. This needs the calibrated half-width of
+    :math:`3\tau`. The published :math:`2\tau` can clip users: a value may lie :math:`3\tau` from
+    the middle of the bin at the other end of its cluster.
 
     Complexity
     ----------
@@ -114,7 +114,7 @@ class PrivateRange:
 
     @property
     def choice(self) -> PrivateQuantile:
-        """The mechanism underneath: a median of bin numbers."""
+        """The underlying mechanism: a median of bin numbers."""
         return PrivateQuantile(
             domain=(0, self.bins - 1),
             epsilon=self.epsilon,
@@ -123,7 +123,7 @@ class PrivateRange:
 
     @property
     def event(self) -> Pure:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return self.choice.event
 
     @property
@@ -132,7 +132,7 @@ class PrivateRange:
         return self.choice.guarantee
 
     def bin_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the bin number of each value; NaN has none."""
+        """Return the bin number of each value; NaN for NaN."""
         with np.errstate(all="ignore"):
             numbers = np.floor((np.asarray(values, np.float64) - self.lower) / (2 * self.radius))
         numbers = numbers[~np.isnan(numbers)]

@@ -2,9 +2,9 @@ r"""A random rotation that spreads every vector evenly over its coordinates (par
 
 :math:`U = D^{-1/2} H S` with the Walsh-Hadamard matrix :math:`H` of a power of two :math:`D` and
 random signs :math:`S`; vectors are padded with zeros to :math:`D` coordinates. The product with
-:math:`H` is :math:`\log_2 D` passes of additions and subtractions over blocks that stay in the
-cache: a rotated row is, to the last bit, a function of that row alone, which no matrix product over
-many users' rows promises. The signs are public randomness.
+:math:`H` takes :math:`\log_2 D` passes of additions and subtractions over blocks that fit into the
+cache. A rotated row is, to the last bit, a function of that row alone, which a matrix product over
+many users' rows does not guarantee. The signs are public randomness.
 """
 
 from __future__ import annotations

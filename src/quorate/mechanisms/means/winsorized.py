@@ -1,8 +1,8 @@
 """Winsorized means as published by Levy et al.: one dimension (U2) and many (U3).
 
-Both need the concentration radius from the caller and are kept for study and comparison;
-:class:`~quorate.means.user_mean.UserMean` finds a radius itself and needs far fewer users in more
-than a few dimensions.
+Both need the concentration radius from the caller and are included for study and comparison;
+:class:`~quorate.means.user_mean.UserMean` finds a radius privately and needs far fewer users in
+more than a few dimensions.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class WinsorizedMean(PureMechanism):
     public : ``lower``, ``upper``, ``radius``, ``n_users``
     numerics : exact
     proof : :class:`PrivateRange` costs ``range_epsilon``. Given its interval, of width :math:`w`,
-        one user moves the sum of the clipped values by at most :math:`w`, and Laplace noise costs
-        the rest; the two add up to at most ``epsilon``.
+        one user moves the sum of the clipped values by at most :math:`w`, and Laplace noise uses
+        the rest of the budget; the two costs add up to at most ``epsilon``.
 
     Utility
     -------
     If all values lie within :math:`\tau` = ``radius`` of a point, the result is the mean plus
     Laplace noise of scale ``noise_scale``, except with probability ``failure``. Published: the
     range costs :math:`\varepsilon/2` and the scale is :math:`8\tau/(\varepsilon n)`. Calibrated:
-    the range gets the epsilon for a failure probability of 1 %, at most half.
+    the range gets the epsilon for a failure probability of 1 %, but at most half.
 
     Complexity
     ----------
@@ -296,9 +296,10 @@ class RotatedWinsorizedMean:
     def failure(self) -> float:
         r"""Probability that an answer is biased by clipping, for concentrated users.
 
-        The :math:`\beta` of Theorems 2 and 3 of [1]_: what rotations miss with, and the chance that
-        the range of some of D coordinates of K queries misses its users. (The theorems add the
-        probability that users are not within ``radius``, which is unknown.)
+        It is the :math:`\beta` of Theorems 2 and 3 of [1]_: the failure probability of the
+        rotations, plus the probability that the range of one of D coordinates of K queries misses
+        its users. (The theorems add the probability that users are not within ``radius``, which is
+        unknown.)
         """
         missed = self.queries * self.padded * self.coordinate.failure
         return min(1.0, self.rotation_failure + missed)
@@ -307,8 +308,9 @@ class RotatedWinsorizedMean:
     def users_needed(self) -> int:
         r"""The number of users from which ranges fail no more often than rotations.
 
-        The condition :math:`n = \Omega(\sqrt{D K \ln(1/\delta)\ln(K/\delta)}\,\varepsilon^{-1}
-        \ln(\cdot))` of Theorems 2, 3 and 4 of [1]_, solved exactly.
+        It is the condition :math:`n = \Omega(\sqrt{D K
+        \ln(1/\delta)\ln(K/\delta)}\,\varepsilon^{-1} \ln(\cdot))` of Theorems 2, 3 and 4 of [1]_,
+        solved exactly.
         """
 
         def suffices(users: int) -> bool:
@@ -380,11 +382,11 @@ class RotatedWinsorizedMean:
 
 @lru_cache(maxsize=64)
 def largest_pure_epsilon(epsilon: float, delta: float, count: int) -> float:
-    """Return a pure epsilon that ``count`` steps may cost each; larger by 1 % is too much.
+    """Return a pure epsilon for each of ``count`` steps; one larger by 1 % would be too much.
 
-    The price of many small steps is computed numerically; it may fail at one epsilon and not at its
-    neighbours, so prices need not increase with epsilon. Each is an upper bound, so whatever has
-    been priced within the budget may be used.
+    The price of many small steps is computed numerically. The computation may fail at one epsilon
+    and not at neighbouring ones, so prices need not increase with epsilon. Each price is an upper
+    bound, so every epsilon whose price is within the budget may be used.
 
     >>> largest_pure_epsilon(1.0, 1e-6, 1)
     1.0

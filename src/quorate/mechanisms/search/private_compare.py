@@ -103,6 +103,6 @@ class PrivateCompare(PureMechanism):
         return bool(noisy[0] > 0)
 
     def error_bound(self, beta: float) -> float:
-        """Bound the distance from the share, in users, beyond which the answer is right."""
+        """Bound the distance from the share, in users, beyond which the answer is correct."""
         _validate.probability(beta=beta)
         return max(0.0, math.log(1 / (2 * beta))) * self.scale / _PARTS

@@ -58,7 +58,7 @@ class RandomRestarts(PureMechanism):
     epsilon : float
     n_users : int
     records : int
-        Records per user, which the concentration radius needs.
+        Records per user, on which the concentration radius depends.
     failure : float, default=0.1
         Desired probability of failure.
 
@@ -98,7 +98,7 @@ class RandomRestarts(PureMechanism):
         return Relation.REPLACE
 
     def mean(self, candidates: int) -> WinsorizedMean:
-        """Return what each visit releases."""
+        """Return the mechanism of each visit."""
         return WinsorizedMean(
             lower=self.lower,
             upper=self.upper,

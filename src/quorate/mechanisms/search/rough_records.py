@@ -1,9 +1,9 @@
 """A rough private estimate of how many records a user holds.
 
-Which score learns best depends on the records per user, and these are private. If the number is
-known, the caller states it. Otherwise a small share of the budget finds the *range* that holds the
-median user, among a few public ranges. The answer is only used to choose an algorithm: whatever it
-says, the algorithm stays inside its sensitivity.
+Which score learns best depends on the number of records per user, which is private. If a number is
+publicly known, the caller states it. Otherwise a small share of the budget is used to choose, among
+a few public ranges, the *range* that contains the number of records of the median user. The answer
+is only used to choose an algorithm; every algorithm keeps its sensitivity, whatever the answer is.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class RoughRecords:
 
     @property
     def event(self) -> Pure:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return self.chooser.event
 
     @property
@@ -193,5 +193,5 @@ class RoughRecords:
 
 
 def _turned_counts(users: UserData) -> NDArray[np.int64]:
-    """Return numbers of records with the sign turned, whose counts are those from above."""
+    """Return negative numbers of records, so that counts from above become counts from below."""
     return -users.record_counts()

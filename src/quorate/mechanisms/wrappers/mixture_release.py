@@ -1,8 +1,8 @@
-r"""Draw from a mixture of finite laws that a noisy limit picks, or nothing; exactly.
+r"""Exact draws from a mixture of finite laws that is selected by a noisy limit, or nothing.
 
-The last step of a conversion by enumeration (:class:`quorate.papers.conversion.ItemToUser`): for
-every value r of the noisy limit there is a mixture of laws with integer weights, or none. Both are
-drawn with integers only.
+This is the last step of a conversion by enumeration
+(:class:`quorate.papers.conversion.ItemToUser`): for every value r of the noisy limit there is a
+mixture of laws with integer weights, or none. Limit and mixture are drawn with integers only.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Mixture:
         return np.asarray(np.sum(rows, axis=0))
 
     def draw(self, noise: NoiseSource) -> int:
-        """Return an output; the noise source must be charged already."""
+        """Return an output; the noise source must have been paid already."""
         return _pick(self.laws[_pick(self.shares, noise)], noise)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureRelease:
-    r"""Draw a limit and then from the mixture that belongs to it, or release nothing.
+    r"""Draw a limit and then an output of its mixture, or release nothing.
 
     Privacy
     -------
@@ -124,7 +124,7 @@ class MixtureRelease:
         )
 
     def law(self, mixtures: Sequence[Mixture | None]) -> NDArray[np.float64]:
-        """Return the probability of nothing, then of each output; in floating point."""
+        """Return the probability of no output, then of each output; in floating point."""
         masses = np.zeros(1 + self.outputs)
         for chance, mixture in zip(self.limit.probabilities, mixtures, strict=True):
             if mixture is None:
@@ -155,7 +155,7 @@ class MixtureRelease:
 
 
 def _pick(weights: Weights, noise: NoiseSource) -> int:
-    """Return a place with probability proportional to its integer weight."""
+    """Return an index with probability proportional to its integer weight."""
     left = noise.uniform_below(sum(weights))
     for place, weight in enumerate(weights):
         if left < weight:

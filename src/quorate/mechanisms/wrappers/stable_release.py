@@ -1,10 +1,10 @@
-r"""Release noisy sums of users' scores, or nothing at all if the users are too different.
+r"""Noisy sums of users' scores, or nothing at all if the users are too different.
 
-The last step of every conversion from item level to user level (:mod:`quorate.papers.conversion`):
-a noisy limit is compared with the distance to data on which the release would reveal too much; what
-passes is released with the noise of an item-level mechanism, which may be far too little for the
-worst user. The distance, and which users are summed, are the caller's; the proof says what the
-caller owes.
+This is the last step of every conversion from item level to user level
+(:mod:`quorate.papers.conversion`). A noisy limit is compared with the distance to data on which the
+release would reveal too much. If the distance is below the limit, the release has the noise of an
+item-level mechanism, which may be far too little for the worst user. The caller computes the
+distance and the sums of users; the proof states the conditions on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Base", "BaseKind", "StableRelease"]
 
 
 class BaseKind(Enum):
-    """The noise of an item-level mechanism, and how the difference of two users is measured.
+    """The noise of an item-level mechanism, and the norm of the difference of two users.
 
     >>> BaseKind.LAPLACE.value
     'sums plus discrete Laplace noise; L1 distance'
@@ -75,7 +75,7 @@ class Base:
         return np.asarray(weights / weights.sum())
 
     def draw(self, totals: NDArray[np.int64], noise: NoiseSource) -> int | NDArray[np.int64]:
-        """Return the choice or the noisy sums; the noise source must be charged already."""
+        """Return the choice or the noisy sums; the noise source must have been paid already."""
         match self.kind:
             case BaseKind.EXPONENTIAL:
                 return noise.gumbel_max(totals, scale=self.scale)
@@ -87,7 +87,7 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class StableRelease:
-    r"""Release the base mechanism on the sums of users who are alike, or nothing.
+    r"""Release the base mechanism on the sums of similar users, or nothing.
 
     Privacy
     -------
@@ -161,7 +161,7 @@ class StableRelease:
 
     @property
     def _limit_delta(self) -> Fraction:
-        """What of delta the noisy limit may take."""
+        """The part of delta for the noisy limit."""
         return exact(self.delta) / (2 if self.base.kind is BaseKind.GAUSSIAN else 1)
 
     @cached_property
@@ -171,11 +171,13 @@ class StableRelease:
 
     @cached_property
     def closeness_squared(self) -> Fraction:
-        """The square of how far the totals may be from those of users both neighbours share.
+        """The squared distance that totals may have from those of the common users.
 
-        Squared, because Gaussian noise makes it a root. Twice this distance costs half of epsilon:
-        for pure noise that is ``epsilon * scale / 4``; Gaussian noise of a variance larger by 4 is
-        a post-processing of the continuous one.
+        These are the users that both neighbours share.
+
+        It is squared, because for Gaussian noise the distance is a root. Twice this distance costs
+        half of epsilon. For pure noise it is ``epsilon * scale / 4``. Gaussian noise with a
+        variance larger by 4 is a post-processing of the continuous one.
         """
         scale = exact(self.base.scale)
         if self.base.kind is not BaseKind.GAUSSIAN:
@@ -185,7 +187,7 @@ class StableRelease:
 
     @property
     def event(self) -> Approximate:
-        """What the accountant prices."""
+        """The event for the accountant."""
         noise_delta = exact(self.delta) / 2 if self.base.kind is BaseKind.GAUSSIAN else Fraction(0)
         delta = float_up(self.limit.tail + noise_delta)
         if not delta < 1:

@@ -47,7 +47,7 @@ _LARGEST = 700.0
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What a run returned, or the refusal that Quorate raised inside of it."""
+    """The result of a run, or the error that Quorate raised inside of it."""
 
     value: Any = None
     refusal: QuorateError | None = None
@@ -65,14 +65,14 @@ class SubsampledMechanism:
     trust : central
     public : both numbers and all parameters; who was drawn is secret
     numerics : exact
-    proof : Theorem 9 of Balle, Barthe and Gaboardi (2018): the user who differs is in the sample
-        with probability :math:`\eta`; given the rest of the sample, exchanging that user for
-        another one who was not drawn is a neighbour too. The draws of ``run`` are charged to an
-        account for ``inner``, so it cannot spend more than that.
+    proof : Theorem 9 of Balle, Barthe and Gaboardi (2018): the differing user is in the sample with
+        probability :math:`\eta`; given the rest of the sample, exchanging that user for another one
+        who was not drawn also gives a neighbour. The draws of ``run`` are charged to an account for
+        ``inner``, so it cannot spend more than that.
 
     Utility
     -------
-    That of ``run`` on ``sample`` users drawn at random.
+    As for ``run`` on ``sample`` users drawn at random.
 
     Complexity
     ----------
@@ -85,7 +85,7 @@ class SubsampledMechanism:
         the account. It must be as private as ``inner`` states, so it must not raise an error for
         some rows only; of an exception only its occurrence is reported.
     inner : Pure or Approximate
-        What ``run`` costs on its sample.
+        The cost of ``run`` on its sample.
     sample, population : int
 
     References
@@ -134,7 +134,7 @@ class SubsampledMechanism:
 
     @property
     def event(self) -> Pure | Approximate:
-        """What the accountant prices."""
+        """The event for the accountant."""
         # Without replacement, replacing a user costs what coming or going costs in a Poisson
         # sample of this rate.
         epsilon = amplified_epsilon(self.inner.epsilon, rate=float_up(self.rate))
@@ -199,9 +199,9 @@ def amplified_epsilon(epsilon: float, *, rate: float) -> float:
 
 
 def draw_without_replacement(noise: NoiseSource, population: int, sample: int) -> NDArray[np.int64]:
-    """Return ``sample`` of the numbers below ``population``, in order, each set equally likely.
+    """Return ``sample`` of the numbers below ``population``, in order; all sets are equally likely.
 
-    Floyd's algorithm: one uniform integer for each number drawn.
+    It is Floyd's algorithm, with one uniform integer for each number drawn.
 
     >>> from quorate.core.noise import SecureNoise
     >>> draw_without_replacement(SecureNoise(), 5, 5)
