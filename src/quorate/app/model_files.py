@@ -1,12 +1,13 @@
 """Fitted estimators as JSON files that can be opened without trusting their author.
 
-A file holds numbers and text only: which estimator (one of a closed list), its parameters, what was
-released, and the guarantee. Loading checks every part, calls no code that the file names and
-never unpickles, so a file from an untrusted place can be *wrong* but it cannot run anything. What a
-file says about privacy is its author's claim; the ledger is the record.
+A file contains numbers and text only: the estimator (one of a closed list), its parameters, what
+was released, and the guarantee. Loading checks every part, calls no code that the file names and
+never unpickles. So a file from an untrusted source can be *wrong* but cannot run code. The
+guarantee in a file is a claim of its author; only the ledger is evidence.
 
-Ledgers are not stored: they belong to a machine, not to a model. Nor is code, such as a network of
-one's own: the file says that there was some, and who reads it brings it along.
+Ledgers are not stored: they belong to a machine, not to a model. Code, such as a network of your
+own, is not stored either: the file says that there was some, and it has to be passed when the file
+is read.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ _NEW_IN_2 = frozenset({"algorithm_", "error_"})
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A fitted estimator, and the public labels that its predictions mean.
+    """A fitted estimator, and the public labels that its predictions stand for.
 
     Parameters
     ----------
     estimator : UserEstimator
-        Fitted, and of a class that model files support.
+        A fitted estimator of a class that model files support.
     labels : tuple or None, default=None
-        What the predictions 0, 1, ... mean.
+        The labels that the predictions 0, 1, ... stand for.
 
     Examples
     --------
@@ -164,7 +165,7 @@ class StoredModel:
 
     @classmethod
     def from_dict(cls, document: Any, **code: Any) -> StoredModel:
-        """Check plain data and return the model in it, with the code that it was fitted with."""
+        """Check plain data and return the model, given the code with which it was fitted."""
         try:
             return _read(document, code)
         except ModelFileError:
@@ -182,7 +183,7 @@ class StoredModel:
     def read(cls, path: str | os.PathLike[str], **code: Any) -> StoredModel:
         """Read a model that :meth:`write` wrote, on any machine.
 
-        A network of one's own is code and not in the file: ``read(path, module=network)``.
+        A network of your own is code and is not in the file: ``read(path, module=network)``.
         """
         file = Path(path)
         if not file.is_file():
@@ -253,7 +254,7 @@ def _read(document: Any, code: dict[str, Any]) -> StoredModel:
 
 
 def _is_readable(value: Any) -> bool:
-    """Return whether all text in a release can be printed as it is."""
+    """Return whether all text in a release can be printed unchanged."""
     if isinstance(value, str):
         return value.isprintable()
     if is_dataclass(value):

@@ -1,8 +1,8 @@
 """Values as JSON and back: numbers, text, arrays and a closed list of types.
 
 Reading never imports what a file names and never calls anything but the constructors listed here,
-which are frozen dataclasses and enums of this library. A file can therefore ask for a strange
-number, but not for code.
+which are frozen dataclasses and enums of this library. So a file can contain a wrong number, but it
+cannot run code.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _is_key(key: Any) -> bool:
 
 
 def _date(text: Any) -> datetime.date:
-    """Return a day, or a moment where there is a time."""
+    """Return a date, or a datetime if there is a time."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except (TypeError, ValueError):

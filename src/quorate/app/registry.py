@@ -1,9 +1,9 @@
 """A guarantee as an entry of the public registry of deployments, in YAML.
 
 The registry (opendp/deployments-registry-data, its schema of 2026) asks who published what, under
-which variant of differential privacy, for which unit, under which model of trust, and how. What a
-guarantee knows is written; what only people know says ``FILL IN``, so that nobody overlooks it. A
-value is written as JSON writes it, which is YAML too.
+which variant of differential privacy, for which unit, in which trust model, and how. Fields that
+the guarantee determines are filled in; the others say ``FILL IN``, so that nobody overlooks them.
+Values are written as JSON, which is valid YAML.
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ def registry_entry(
 
     Parameters
     ----------
-    guarantee : Guarantee
-        One that holds.
+    guarantee : Guarantee A valid guarantee.
     name : str
         Name of the data product.
     product : {"Summary statistics", "Machine learning model", "Synthetic data"}
     releases : int, default=1
         How many releases the guarantee covers.
     day : date, optional
-        Of (the first) publication, by default today.
+        Date of the (first) publication, by default today.
 
     Examples
     --------
@@ -169,7 +168,7 @@ def _kinds(events: Any) -> list[str]:
 
 
 def _lines(value: Mapping[str, Any], depth: int) -> list[str]:
-    """Return a mapping as YAML, one line an entry."""
+    """Return a mapping as YAML, with one line per entry."""
     found, space = [], "  " * depth
     for name, each in value.items():
         if isinstance(each, Mapping):
@@ -186,7 +185,7 @@ def _lines(value: Mapping[str, Any], depth: int) -> list[str]:
 
 
 def _scalar(value: Any) -> str:
-    """Return text or a number as YAML reads them: an exponent needs a point before it."""
+    """Return text or a number as YAML; an exponent needs a decimal point before it."""
     if isinstance(value, float):
         digits, mark, power = repr(value).partition("e")
         return f"{digits if '.' in digits else digits + '.0'}{mark}{power}"

@@ -1,7 +1,7 @@
-"""From tables, frames, files, databases and clusters to people.
+"""Data sources: tables, frames, files, databases and clusters become records by user.
 
-``tables`` arrays and columns · ``frames`` everything that speaks Arrow · ``sources`` the
-constructors of ``UserData`` · ``coding``, ``dates``, ``labels`` how columns are read · ``by_name``
-columns by their names · ``by_group`` what each person holds in each group · ``files`` CSV and
-Parquet · ``engines`` parts of whole users on disk, on Dask and on Spark.
+``tables`` arrays and columns · ``frames`` tables with the Arrow interface · ``sources`` the
+constructors of ``UserData`` · ``coding``, ``dates``, ``labels`` encodings of columns · ``by_name``
+columns by name · ``by_group`` records by user and group · ``files`` CSV and Parquet · ``engines``
+parts of whole users on disk, on Dask and on Spark.
 """

@@ -1,11 +1,11 @@
 """Columns of a table by their names: ``fit(table, "ill", users="patient")``.
 
-A table may hold the features, the target and the ids together. The columns that are named are taken
-out of it by their place; which columns there are is the schema, and no row is looked at.
+A table may contain the features, the target and the ids together. Named columns are taken out of
+the table by their position. Which columns there are is the schema, and no row is read.
 
-A query of another library (a polars LazyFrame, a DuckDB relation) is no table yet. It runs once, so
-that all columns come from the same rows in the same order, and before anything is charged: as if
-the caller had run it. Its error messages may quote records, so they are withheld.
+A query of another library (a polars LazyFrame, a DuckDB relation) is not a table yet. It runs once,
+so that all columns come from the same rows in the same order. It runs before anything is charged,
+as if the caller had run it. Its error messages may quote records, so they are withheld.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ T = TypeVar("T")
 
 
 def columns_by_name(X: Any, y: Any = None, users: Any = None) -> tuple[Any, Any, Any]:
-    """Return features, target and ids; those given as text are columns of ``X``.
+    """Return features, target and ids.
+
+    If target or ids are given as text, they are columns of ``X``.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"patient": [7, 8], "age": [30, 61], "ill": [0, 1]})
@@ -47,7 +49,7 @@ def columns_by_name(X: Any, y: Any = None, users: Any = None) -> tuple[Any, Any,
 
 
 def takes_names(method: Callable[..., T]) -> Callable[..., T]:
-    """Wrap a method of ``X``, ``y`` and ``users`` so that the last two may be column names.
+    """Wrap a method with ``X``, ``y`` and ``users`` so that the last two may be column names.
 
     >>> class Sizes:
     ...     @takes_names
@@ -80,7 +82,7 @@ def takes_names(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def _table(X: Any) -> Any:
-    """Return ``X``; of a query its rows."""
+    """Return ``X`` or, if it is a query, its rows."""
     import pyarrow as pa
 
     if isinstance(X, pa.RecordBatchReader):
@@ -92,7 +94,7 @@ def _table(X: Any) -> Any:
 
 
 def _checked(X: Any, name: str, word: str) -> Any:
-    """Return a table with a column ``name``, from which columns can be taken; refuse all else."""
+    """Return a table with a column ``name`` that can be taken out; refuse anything else."""
     import pyarrow as pa
 
     if isinstance(X, Crowd):

@@ -1,16 +1,16 @@
 """Encodings of columns as numbers: categories, dates, booleans.
 
-A model works on numbers. What a column becomes follows from public knowledge alone:
+A model works on numbers. How a column is encoded depends on public knowledge alone:
 
 * a **category** of a public list becomes a column of zeros and ones, ``region=north``;
 * a **date** becomes the days since the first day of its public range, ``visit (days since
   2020-01-01)``; the time of day counts as a part of a day, and times with a zone are taken in UTC;
-* a **boolean** becomes 0 or 1, and a number stays what it is.
+* a **boolean** becomes 0 or 1, and a number does not change.
 
-Rules that no value can break: a category that is not on the list has zero in every column of the
-list; null, and text that is no date, are *missing*, in every column that they become, and the rule
-for missing values decides (a record is dropped, or gets a public number). Which columns there are
-and of which types is the schema, which is public and may raise.
+Public rules cover all values. A category that is not on the list has zero in every column of the
+list. Null, and text that is not a date, are *missing* in every encoded column, and the rule for
+missing values applies (the record is dropped, or gets a public number). Which columns there are and
+of which types is the schema, which is public and may raise.
 
 Every row is encoded by itself and does not depend on other people's rows.
 """
@@ -62,20 +62,20 @@ class Plain:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of numbers that it becomes."""
+        """The numeric columns that it is encoded as."""
         return (self.name,)
 
     @property
     def is_text(self) -> bool:
-        """Whether it is read from text where a source declares no types."""
+        """Whether it is read from text if a source declares no types."""
         return False
 
     def check(self, kind: Any) -> None:
-        """Refuse a declared type that holds no numbers."""
+        """Refuse a declared type that is not numeric."""
         kinds.check_numeric(self.name, kind)
 
     def encode(self, column: Any) -> Floats:
-        """Return the numbers of an Arrow array: one row each, NaN for null."""
+        """Return the numbers of an Arrow array: one row for each, NaN for null."""
         return frames.floats(column)[:, None]
 
 
@@ -110,7 +110,7 @@ class Category:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of numbers that it becomes."""
+        """The numeric columns that it is encoded as."""
         return tuple(f"{self.name}={value}" for value in self.values)
 
     @property
@@ -190,16 +190,16 @@ class Days:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The column of numbers that it becomes."""
+        """The numeric column that it is encoded as."""
         return (f"{self.name} (days since {written(self.start)})",)
 
     @property
     def is_text(self) -> bool:
-        """Whether it is read from text where a source declares no types; always true here."""
+        """Whether it is read from text if a source declares no types; always true here."""
         return True
 
     def check(self, kind: Any) -> None:
-        """Refuse a declared type that holds no dates."""
+        """Refuse a declared type that cannot represent dates."""
         import pyarrow as pa
 
         held = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -210,7 +210,10 @@ class Days:
             )
 
     def encode(self, column: Any) -> Floats:
-        """Return the days since the first day of the range, one row each; NaN for no date."""
+        """Return the days since the first day of the range.
+
+        There is one row for each value; NaN for text that is not a date.
+        """
         import pyarrow as pa
 
         column = kinds.decoded(column)
@@ -262,7 +265,7 @@ def coded_columns(
 
 @dataclass(frozen=True)
 class Coding:
-    """How the columns of a table become columns of numbers; all of it is public.
+    """How the columns of a table become numeric columns; all of it is public.
 
     >>> coding = Coding.of(["age", "region"], coded_columns({"region": ["north", "south"]}))
     >>> coding.names
@@ -275,7 +278,7 @@ class Coding:
 
     @classmethod
     def of(cls, names: Sequence[str], coded: Mapping[str, Column]) -> Coding:
-        """Return the coding of the columns ``names``; those that are not coded are numbers."""
+        """Return the coding of the columns ``names``; columns without a description are numbers."""
         absent = [name for name in coded if name not in names]
         if absent:
             raise SchemaError(
@@ -286,7 +289,7 @@ class Coding:
 
     @classmethod
     def recognised(cls, names: Sequence[str], coded: Mapping[str, Column]) -> Coding:
-        """Return the coding by which columns of numbers got their ``names``.
+        """Return the coding from which numeric columns got their ``names``.
 
         >>> region = coded_columns({"region": ["n", "s"]})
         >>> Coding.recognised(["age", "region=n", "region=s"], region).sources
@@ -339,7 +342,7 @@ class Coding:
             start += width
 
     def matrix(self, table: Any) -> Floats:
-        """Return the numbers of a frame, a row for each of its rows.
+        """Return the numbers of a data frame, one row for each of its rows.
 
         >>> import pyarrow as pa
         >>> coding = Coding.of(["smokes", "kind"], coded_columns({"kind": [1, 2]}))
@@ -360,7 +363,7 @@ def coding_of(
     categories: Mapping[str, Sequence[Any]] | None,
     dates: Mapping[str, tuple[Any, Any]] | None,
 ) -> Coding | None:
-    """Return how the features of an Arrow schema are coded; None where all of them are numbers.
+    """Return the coding of the features of an Arrow schema; None if all of them are numbers.
 
     >>> import pyarrow as pa
     >>> schema = pa.schema([("id", pa.int64()), ("age", pa.int8()), ("region", pa.string())])
@@ -392,7 +395,7 @@ def names_given(columns: str | Sequence[str]) -> list[str]:
 class CodedTable:
     """A table whose columns are encoded as numbers lazily, when they are read.
 
-    It has the shape and the names of the encoded columns; rows are read when they are used.
+    It has the shape and the names of the encoded columns; rows are read when they are needed.
 
     >>> import pyarrow as pa
     >>> coding = Coding.of(["region"], coded_columns({"region": ["north", "south"]}))

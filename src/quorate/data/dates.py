@@ -1,7 +1,7 @@
-"""Dates as days: what people write, and what a column of text holds.
+"""Dates as days: dates given by the caller, and dates in a text column.
 
-A day is a number, days since the beginning of 1970; times are parts of days, and times with a zone
-are taken in UTC. Text is read by one rule, ISO 8601, whatever else a column may hold.
+A day is a number, days since the beginning of 1970; times are fractions of days, and times with a
+zone are converted to UTC. Text is read by one rule, ISO 8601, whatever else a column contains.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def written(days: float) -> str:
 
 
 def days_written(column: Any) -> Floats:
-    """Return the days since 1970 of an Arrow array of texts; NaN for texts that are no dates.
+    """Return the days since 1970 of an Arrow array of texts; NaN for other texts.
 
     >>> import pyarrow as pa
     >>> days_written(pa.array(["1970-01-03", "1970-02-31", "yesterday", None]))
@@ -89,7 +89,7 @@ def days_written(column: Any) -> Floats:
 
 
 def _whole(digits: Any) -> Any:
-    """Return digits as integers; null for none."""
+    """Return digits as integers; null for empty text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,9 +1,10 @@
-"""Frames and files that speak Arrow: opened, checked by their schema, read as floats.
+"""Tables with the Arrow interface, and files: opened, checked by their schema, read as floats.
 
 Which columns exist and of which type they are is the schema, which is public and may raise. The
-value of a cell never does: null is NaN, and the error for a page that cannot be read says nothing
-else. A column of objects declares no type: it is read as text (:mod:`quorate.data.columns.cells`),
-or as the type that is declared elsewhere for the whole of which it is a piece.
+value of a cell never raises an error: null becomes NaN, and the error for an unreadable page of a
+file says nothing else. A column of objects declares no type. It is read as text
+(:mod:`quorate.data.columns.cells`) or, if it is a piece of a larger table, as the type that is
+declared for the whole.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _WHOLE = 2.0**63
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """The data read: a matrix with NaN for null, and Arrow columns of ids and target."""
+    """The data that were read: a matrix with NaN for null, and Arrow columns of ids and target."""
 
     rows: NDArray[np.float64]
     names: tuple[str, ...]
@@ -142,7 +143,10 @@ def open_parquet(path: str | os.PathLike[str]) -> Any:
 
 
 def _check_one_schema(dataset: Any) -> None:
-    """Refuse files that declare other types for a column: whether a value fits would be seen."""
+    """Refuse files that declare different types for a column.
+
+    Otherwise values would decide whether they fit.
+    """
     kinds_of = {field.name: field.type for field in dataset.schema}
     for fragment in dataset.get_fragments():
         for field in quietly(partial(getattr, fragment, "physical_schema")) or ():
@@ -154,7 +158,7 @@ def _check_one_schema(dataset: Any) -> None:
 
 
 def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:
-    """Yield the batches of a dataset; the error for an unreadable page says nothing else about it.
+    """Yield the batches of a dataset; the error for an unreadable page says nothing else.
 
     >>> import pyarrow as pa, pyarrow.dataset as ds
     >>> [batch.num_rows for batch in batches_of(ds.dataset(pa.table({"a": [1, 2]})), ["a"])]
@@ -244,8 +248,8 @@ def check_features(
 ) -> list[str]:
     """Return the feature columns: those requested, or all readable ones except ``others``.
 
-    These are numeric ones and those of ``coded`` (:mod:`quorate.data.coding`), whose types were
-    checked when they were made.
+    These are numeric columns and those of ``coded`` (:mod:`quorate.data.coding`), whose types were
+    checked earlier.
     """
     check_columns(others, schema.names)
     known = coded or {}
@@ -281,9 +285,10 @@ def floats(column: Any, *, single: bool = False) -> NDArray[Any]:
 
 
 def _from_pandas(frame: Any, names: list[str], declared: Any) -> Any:
-    """Return an Arrow table of a pandas frame, columns of objects as text; None if there is none.
+    """Return an Arrow table of a pandas frame, with object columns as text; None if impossible.
 
-    At once where every column declares a type and Arrow reads every cell; else column by column.
+    It is done in one call if every column declares a type and Arrow reads every cell; otherwise
+    column by column.
     """
     import pyarrow as pa
 
@@ -307,7 +312,7 @@ def _from_pandas(frame: Any, names: list[str], declared: Any) -> Any:
 
 
 def _column(column: Any, kind: Any) -> Any:
-    """Return a pandas column; objects as numbers where numbers are declared, as text elsewhere."""
+    """Return a pandas column; objects as numbers if numbers are declared, otherwise as text."""
     import pyarrow as pa
 
     if kind is not None and is_numeric(kind) and holds_objects(column.dtype):
@@ -342,7 +347,7 @@ def _held(kind: Any) -> Any:
 
 
 def check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
-    """Refuse names of columns that are not there.
+    """Refuse names of columns that do not exist.
 
     >>> check_columns(["age"], ["age", "id"])
     """

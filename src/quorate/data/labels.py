@@ -1,12 +1,12 @@
-"""Labels that are not listed in advance: how they are read, and which one each user votes for.
+"""Labels that are not listed in advance: how they are read, and each user's vote for one.
 
-Text, whole numbers, truth values and dates are labels; everything else is missing, and so are text
-that is no UTF-8 and dates that no calendar has. What a cell says follows from the cell and from the
-declared type of its column, never from other cells.
+Text, whole numbers, booleans and dates are labels; everything else is missing, and so are text that
+is not UTF-8 and dates that do not exist in the calendar. The label of a cell depends on the cell
+and on the declared type of its column, never on other cells.
 
-Which different labels there are is private, and so is their number. Records hold the *index* of
-their label among all labels, which changes when somebody brings a new one; so anything that is
-chosen by labels is chosen by their words (:mod:`quorate.data.columns.keys`).
+The set of different labels is private, and so is their number. Records store the *index* of their
+label among all labels, which changes when somebody adds a new one. So choices by labels use their
+words instead (:mod:`quorate.data.columns.keys`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMPARED = 128
 
 
 def check_labelled(name: str, kind: Any) -> None:
-    """Refuse a column by a declared type that holds no labels.
+    """Refuse a column whose declared type cannot represent labels.
 
     >>> import pyarrow as pa
     >>> check_labelled("city", pa.string())
@@ -76,7 +76,7 @@ class PrivateLabels:
 
     @classmethod
     def of_arrow(cls, column: Any) -> PrivateLabels:
-        """Return the labels of an Arrow column of any type that holds some."""
+        """Return the labels of an Arrow column of any type that can represent labels."""
         import pyarrow as pa
 
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -91,7 +91,7 @@ class PrivateLabels:
 
     @classmethod
     def of_cells(cls, column: Sequence[Any] | NDArray[Any]) -> PrivateLabels:
-        r"""Return the labels of a list, or of an array of whatever type.
+        r"""Return the labels of a list, or of an array of any type.
 
         >>> PrivateLabels.of_cells(["b", 2, 2.0, b"b", 2.5, b"\xff", ["b"]]).numbers.tolist()
         [1.0, 0.0, 0.0, 1.0, nan, nan, nan]
@@ -101,7 +101,7 @@ class PrivateLabels:
 
     @classmethod
     def _numbered(cls, found: list[Label | None], at: NDArray[np.int64]) -> PrivateLabels:
-        """Return the labels ``found`` and, for each record, the place of the one that is ``at``."""
+        """Return the labels ``found`` and, for each record, the index of its label."""
         labels = sorted({label for label in found if label is not None}, key=label_order)
         places = {label: float(place) for place, label in enumerate(labels)}
         table = [math.nan if label is None else places[label] for label in found]
@@ -124,7 +124,7 @@ class PrivateLabels:
         return label_words(self.labels)
 
     def places_of(self, chosen: tuple[Label, ...]) -> Floats:
-        """Return for each record the place of its label among ``chosen``, their number if other.
+        """Return for each record the index of its label among ``chosen``; their number for others.
 
         >>> PrivateLabels.of_cells(["b", "a", "c", None]).places_of(("c", "a")).tolist()
         [2.0, 1.0, 0.0, nan]
@@ -171,7 +171,7 @@ def label_of(cell: Any) -> Label | None:
 
 
 def _comparable(column: Any) -> Any:
-    """Return an Arrow array in a type whose different values Arrow can find."""
+    """Return an Arrow array in a type for which Arrow can find distinct values."""
     import pyarrow as pa
 
     if kinds.is_text(column.type):

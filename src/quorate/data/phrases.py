@@ -1,8 +1,8 @@
-"""Texts cut into phrases: whole texts, or so many words or characters in a row.
+"""Texts divided into phrases: whole texts, or several consecutive words or characters.
 
-What a text says follows from the text alone. Which words and phrases there are is private, and so
-is their number; their places stand in the order of the words, so that of two phrases the same one
-comes first whatever else there is.
+The phrases of a text depend on the text alone. The set of words and phrases is private, and so is
+their number. Their indices are in the order of the words, so which of two phrases comes first does
+not depend on other texts.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ PIECES = ("texts", "words", "characters")
 
 @dataclass(frozen=True, eq=False)
 class PrivateTexts:
-    """Distinct texts, cut into pieces.
+    """Distinct texts, divided into pieces.
 
     Attributes
     ----------
     pieces : tuple of labels
-        All different pieces, in order.
+        All distinct pieces, in order.
     starts : array of integers
         Where the pieces of each text begin in ``held``, and the end.
     held : array of integers
-        The places of the pieces of all texts.
+        The indices of the pieces of all texts.
     of : {"texts", "words", "characters"}
     """
 
@@ -50,7 +50,7 @@ class PrivateTexts:
 
     @classmethod
     def cut(cls, labels: PrivateLabels, of: str) -> PrivateTexts:
-        """Cut labels into whole texts, words or characters.
+        """Divide labels into whole texts, words or characters.
 
         >>> found = PrivateTexts.cut(PrivateLabels.of_cells(["to be", " or  not to"]), "words")
         >>> found.pieces, found.starts.tolist(), found.held.tolist()
@@ -75,7 +75,7 @@ class PrivateTexts:
         part: int = 0,
         start: bool = False,
     ) -> Phrases:
-        """Return all phrases of so many pieces.
+        """Return all phrases of this many pieces.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class PrivateTexts:
         within, part
             Only phrases that begin and end with one of these, of ``part`` pieces each; 0 for all.
         start : bool, default=False
-            Only those with which a text begins (and which begin with one of ``within``).
+            Only phrases at the beginning of a text (which also begin with one of ``within``).
 
         Examples
         --------
@@ -113,10 +113,12 @@ class PrivateTexts:
         return Phrases(self, length, starts, again.astype(np.int64), examples)
 
     def _ranked(self, length: int, owners: Places) -> tuple[Places, list[Places]]:
-        """Return the rank of what begins at each place, -1 where a text ends before; and steps.
+        """Return the rank of the phrase at each position, and the steps.
 
-        Ranks follow the order of the pieces; the steps are what pairs of a rank and one more piece
-        became ranks.
+        The rank is -1 if the text ends before.
+
+        Ranks follow the order of the pieces; the steps map pairs of a rank and one more piece to
+        ranks.
         """
         size, ends = max(1, len(self.pieces)), self.starts[1:]
         rank, steps, here = self.held.copy(), [], np.arange(len(self.held))
@@ -132,13 +134,13 @@ class PrivateTexts:
         return rank, steps
 
     def _known(self, names: Iterable[Label], length: int, owners: Places) -> NDArray[np.bool_]:
-        """Return where one of these phrases, of so many pieces, begins."""
+        """Return where one of these phrases of this many pieces begins."""
         rank, steps = self._ranked(length, owners)
         wanted = [found for name in names if (found := self._rank_of(name, steps)) is not None]
         return np.isin(rank, np.array(wanted, dtype=np.int64))
 
     def _rank_of(self, name: Label, steps: list[Places]) -> int | None:
-        """Return the rank of a phrase, None if nobody has it."""
+        """Return the rank of a phrase; None if nobody has it."""
         places = [self._places.get(piece) for piece in self._cut_again(name)]
         if None in places or len(places) != len(steps) + 1:
             return None
@@ -162,13 +164,13 @@ class PrivateTexts:
 
     @cached_property
     def piece_words(self) -> Words:
-        """A word for each piece, a function of the piece alone."""
+        """Return a word for each piece, a function of the piece alone."""
         return label_words(self.pieces)
 
 
 @dataclass(frozen=True, eq=False)
 class Phrases:
-    """The phrases of all texts: which ones each text has.
+    """The phrases of each text.
 
     >>> import quorate as qr
     >>> texts = PrivateTexts.cut(PrivateLabels.of_cells(["to be", "be"]), "words")
@@ -185,7 +187,7 @@ class Phrases:
     examples: Places
 
     def name(self, place: int) -> Label:
-        """Return a phrase."""
+        """Return the phrase with this number."""
         first = int(self.examples[place])
         pieces = [self.texts.pieces[p] for p in self.texts.held[first : first + self.length]]
         return (
@@ -203,7 +205,7 @@ class Phrases:
         return found
 
     def __call__(self, part: UserData) -> tuple[Places, Places]:
-        """Return, for each phrase of a user's texts, whose it is and its place."""
+        """Return, for each phrase of a user's texts, the user and the phrase's index."""
         there = ~np.isnan(part.X[:, 0])  # which text is the first number of a record
         texts = part.X[there, 0].astype(np.int64)
         counts = np.diff(self.starts)[texts]
@@ -212,7 +214,10 @@ class Phrases:
 
 
 def _words(texts: list[str]) -> tuple[list[Label], Places, Places]:
-    """Return what white space separates: all different words, all of them, how many a text."""
+    """Return the words between white space.
+
+    These are the distinct words, all words, and how many each text has.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

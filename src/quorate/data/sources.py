@@ -1,7 +1,7 @@
-"""Where the records of users come from beside arrays: frames, files and databases.
+"""Sources of users' records besides arrays: frames, files and databases.
 
-Every source declares its columns in a schema, which is checked before a row is read; rows are read
-batch by batch, and grouped by user as those of arrays are.
+Every source declares its columns in a schema, which is checked before a row is read. Rows are read
+batch by batch and grouped by user like those of arrays.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TableSources(ABC):
         unit: str,
         names: tuple[str, ...] | None,
     ) -> UserData:
-        """Take these records, user by user; return the object."""
+        """Store these records, sorted by user; return the object."""
 
     @closed
     def __init__(
@@ -120,19 +120,20 @@ class TableSources(ABC):
         Parameters
         ----------
         X : array-like of shape (N, d) or (N,), or a frame of numbers
-            Not copied if it is C-ordered float64; do not change it afterwards.
+            It is not copied if it is C-ordered float64; do not change it afterwards.
         y : array-like of shape (N,), optional
         users : array-like of shape (N,), a tuple of several, or str
-            The id of the person behind each row, or the name of their column; see
-            :mod:`quorate.data.columns.ids`. Several columns together form the unit, such as
-            person x day.
+            The id of each row's user, or the name of the id column; see
+            :mod:`quorate.data.columns.ids`. Several columns together form the unit, such as person
+            x day.
         unit : str, default="user", or "combination of 2 ids" if there are several columns
         missing : "drop" or float, default="drop"
         classes : sequence, optional
-            Public labels; ``y`` becomes the place of its label, other labels count as missing.
+            Public labels; ``y`` is replaced by the index of its label, and other labels count as
+            missing.
         order : array-like of shape (N,), optional
             Numbers, dates or times that say which of a user's records come first; see :meth:`cap`.
-            Without it no record comes first: the order of the rows does not matter.
+            Without it no record comes first, so the order of the rows does not matter.
 
         Examples
         --------
@@ -165,7 +166,7 @@ class TableSources(ABC):
         names: tuple[str, ...] | None,
         marks: NDArray[np.int64] | None = None,
     ) -> Self:
-        """Group rows that may have missing values; users without other rows are kept."""
+        """Group rows that may have missing values; users without any other row are kept."""
         from quorate.core.users.data import numbered_users
 
         codes, kept = groups.codes, None
@@ -211,9 +212,10 @@ class TableSources(ABC):
         dates : dict, optional
             Public ranges of dates by column; for both see :mod:`quorate.data.coding`.
         order : str, optional
-            A column of numbers, dates or times that says which of a user's records come first,
-            where only some count (:meth:`cap`): the first visits. It is a feature only if it is
-            named among them. Without it no record comes first, whatever the order of the rows.
+            A column of numbers, dates or times that says which of a user's records come first if a
+            cap (:meth:`cap`) keeps only some of them, for example the first visits. It is a feature
+            only if it is named among them. Without it no record comes first, whatever the order of
+            the rows.
 
         Examples
         --------
@@ -239,9 +241,10 @@ class TableSources(ABC):
     ) -> Any:
         """Group the rows of a Parquet file, or of a folder of them, by user.
 
-        Columns as in :meth:`from_frame`. For more than memory holds, ``spool=True`` or a folder:
-        the rows are then grouped on disk, a :class:`~quorate.data.engines.files.FileCrowd`. The
-        sizes of the files decide nothing, since they follow from the records.
+        Columns as in :meth:`from_frame`. If the records do not fit into memory, use ``spool=True``
+        or a folder: the rows are then grouped on disk, as a
+        :class:`~quorate.data.engines.files.FileCrowd`. This is never decided by the sizes of the
+        files, because they depend on the records.
         """
         if spool:
             from quorate.data.engines.files import FileCrowd
@@ -261,8 +264,8 @@ class TableSources(ABC):
     ) -> Any:
         r"""Group the rows of a CSV or TSV file, or of a folder of them, by user.
 
-        As :meth:`from_parquet`. Text declares no types, so ``features`` are named; a cell that
-        does not read as a number is missing. For the same reason there is no ``order=``.
+        As :meth:`from_parquet`. Text declares no types, so ``features`` must be named; a cell that
+        cannot be parsed as a number is missing. For the same reason there is no ``order=``.
         ``separator=``, ``decimal=``, ``thousands=`` and ``encoding=`` say how the file is written
         (:class:`~quorate.data.files.dialects.Dialect`).
 
@@ -286,8 +289,8 @@ class TableSources(ABC):
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
         """Group the rows of a query by user, from a connection or cursor of any database.
 
-        A plain DBAPI cursor declares no types, so name the ``features`` there. Columns as in
-        :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
+        A plain DBAPI cursor declares no types, so name the ``features`` there. Columns are as in
+        :meth:`from_frame`; use ``spool=True``, or a folder, if the records do not fit into memory.
         >>> import sqlite3
         >>> from quorate.core.users import UserData
         >>> with sqlite3.connect(":memory:") as base:

@@ -1,18 +1,18 @@
-"""Tables as matrices of floats; tables of a wrong form are refused.
+"""Tables as matrices of floats; tables of an unsuitable form are refused.
 
-The schema (names and types of columns) is public, so errors may depend on it. What
-stands in a row never does: null, NaN and infinities are all "missing" and handled by one rule that
-the caller states.
+The schema (names and types of columns) is public, so errors may depend on it. The contents of a row
+never affect an error: null, NaN and infinities are all "missing" and handled by one rule that the
+caller states.
 
-Mistakes must cost no budget, so they have to be found before the charge. Reading records must be
-paid for, so they have to be found without reading any. Both are kept by reading the first *zero*
-rows of whatever declares a type: an empty table of the same columns raises for the same reasons as
-the whole one.
+Mistakes of the caller must not cost budget, so they have to be found before the charge. Reading
+records must be paid for, so mistakes have to be found without reading any. Both are achieved by
+reading the first *zero* rows of everything that declares a type: an empty table of the same columns
+raises for the same reasons as the whole one.
 
-A type counts only if it is declared. A column of objects declares none: it is read as text, and
-refused where numbers are expected, whatever it holds. A list declares none either: it is read cell
-by cell (:mod:`quorate.data.columns.cells`), and what is no number is missing. Only its shape, which
-is that of most of its rows, may be wrong.
+A type counts only if it is declared. A column of objects declares none. It is read as text, and
+refused if numbers are expected, whatever it contains. A list declares none either. It is read cell
+by cell (:mod:`quorate.data.columns.cells`), and values that are not numbers are missing. Only its
+shape, which is that of most of its rows, can be wrong.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ NO_FEATURES = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:
-    """Return the column names of a table that supports Arrow; None for anything else.
+    """Return the column names of a table with the Arrow interface; None for anything else.
 
     >>> import pyarrow as pa
     >>> column_names(pa.table({"a": [1], "b": [2]})), column_names(np.zeros((1, 2)))
@@ -151,7 +151,7 @@ def check_lengths(**columns: Any) -> None:
 
 
 def _length(column: Any) -> int | None:
-    """Return how many rows something has; None for what would have to be read for it."""
+    """Return the number of rows; None if they would have to be read for it."""
     import pyarrow as pa
 
     if hasattr(column, "shape"):
@@ -161,7 +161,7 @@ def _length(column: Any) -> int | None:
 
 
 def check_targets(y: Any, classes: Sequence[Any] | None) -> None:
-    """Refuse targets of a type that cannot be read, and more than one column of them.
+    """Refuse targets of an unreadable type, and more than one column of targets.
 
     >>> check_targets(np.array([0, 1]), None)
     """
@@ -191,7 +191,7 @@ def check_classes(classes: Any) -> None:
 
 
 def check_labels(y: Any, classes: Sequence[Any]) -> None:
-    """Refuse targets whose declared type cannot hold the classes.
+    """Refuse targets whose declared type cannot represent the classes.
 
     >>> check_labels(np.array([1, -1]), (-1, 1))
     """
@@ -200,7 +200,7 @@ def check_labels(y: Any, classes: Sequence[Any]) -> None:
 
 
 def check_columns(X: Any, *, expected: int, single: bool = False) -> None:
-    """Refuse a table whose columns are not those of a class of rules, if it names its columns.
+    """Refuse a table whose column names are not those of a class of rules.
 
     >>> check_columns(np.zeros((5, 1)), expected=1)
     """
@@ -231,7 +231,7 @@ def check_rows(
 ) -> None:
     """Refuse rows, targets and ids of wrong types or shapes; no value is read.
 
-    With ``single`` a vector is one feature; columns ``of_numbers`` only may be read as such.
+    With ``single`` a vector is one feature; columns ``of_numbers`` may only be read as numbers.
 
     >>> rows, ids = np.zeros((2, 1)), [7, 5]
     >>> given = {"asked_by": "Mean", "single": False, "of_numbers": True, "classes": None}
@@ -307,7 +307,7 @@ def _two_dimensions(found: int) -> str:
 
 
 def as_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
-    """Return features as C-ordered float64 (not copied if they are so already) and their names.
+    """Return features as C-ordered float64 (copied only if necessary) and their names.
 
     >>> as_matrix([1, 2])[0]
     array([[1.],
@@ -378,7 +378,7 @@ def are_numbers(labels: Sequence[Any]) -> bool:
 
 
 def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the place of each label among the public ``classes``; NaN for any other label.
+    """Return the index of each label among the public ``classes``; NaN for any other label.
 
     Labels are compared as numbers if all classes are numbers, as text otherwise.
 
@@ -409,7 +409,7 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
 
 
 def _octets(y: Any) -> Any:
-    """Return the texts of labels as an Arrow array of octets, whatever form they are given in."""
+    """Return the texts of labels as an Arrow array of bytes, in whatever form they are given."""
     import pyarrow as pa
 
     columns = None if isinstance(y, np.ndarray) else arrow_columns(y)
@@ -427,7 +427,7 @@ def _octets(y: Any) -> Any:
 
 
 def _octets_of(column: Any) -> Any:
-    """Return the texts of an Arrow array; of a value that Python cannot hold there is none."""
+    """Return the texts of an Arrow array; null for a value that Python cannot represent."""
     column = kinds.decoded(column)
     if kinds.is_text(column.type):
         return kinds.as_octets(column)
@@ -478,7 +478,7 @@ def _is_column(values: Any) -> bool:
 
 
 def _numbers(column: Any, message: str) -> NDArray[np.float64]:
-    """Return a column, or a frame that has but one, as floats; refuse it by its declared type."""
+    """Return a column, or a one-column frame, as floats; refuse unsuitable declared types."""
     import pyarrow as pa
 
     remedy = "convert them with .astype(float)"
@@ -499,7 +499,7 @@ def _numbers(column: Any, message: str) -> NDArray[np.float64]:
 def declared_users(X: Any, users: Any) -> int | None:
     """Return the number of users if it is known without reading records, else None.
 
-    For what may be refused for free where this number is public.
+    It is used for checks that are free if this number is public.
 
     >>> declared_users([[1.0], [2.0], [3.0]], [7, 7, 9])
     2

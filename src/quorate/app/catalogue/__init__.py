@@ -2,8 +2,8 @@
 
 ``descriptor`` the description of one estimator · ``means``, ``models``, ``nets``, ``learners``,
 ``distributions``, ``tabulate``, ``synth`` the estimators of each subpackage · ``answers`` texts
-after a fit · ``examples`` small tables for all of them · ``left_out`` what dropped rows may change
-· ``options`` parameters as text · ``checks`` of stored releases.
+after a fit · ``examples`` small tables for all of them · ``left_out`` bounds on the effect of
+dropped rows · ``options`` parameters as text · ``checks`` of stored releases.
 
 >>> describe("UserMean").sentence
 "The mean over users of each user's mean record."
@@ -63,7 +63,7 @@ def describe(estimator: Any) -> Descriptor:
 
 
 def answer(estimator: Any, features: tuple[str, ...], labels: tuple[Any, ...] | None) -> Answer:
-    """Describe what ``estimator`` released; categories and dates as their encoded columns.
+    """Describe what ``estimator`` released; categories and dates appear as their encoded columns.
 
     >>> import numpy as np
     >>> from quorate import PrivateMedian

@@ -1,4 +1,4 @@
-"""The answer of a fit: a sentence and rows of a table for people, plain data for programs."""
+"""The answer of a fit: a sentence and a table for people, and plain data for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Answer:
     ----------
     sentence : str
     caption : str
-        What the rows show.
+        What the rows contain.
     header : tuple of str
     rows : tuple of tuples
     error : str
@@ -58,7 +58,7 @@ def figure(value: float) -> str:
 
 
 def algorithm_sentence(estimator: Any) -> str:
-    """Return which algorithm a fit used, and why, as a sentence.
+    """Return the algorithm of a fit and the reason for it, as a sentence.
 
     >>> from types import SimpleNamespace
     >>> from quorate.estimators import Route

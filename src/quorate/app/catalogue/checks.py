@@ -17,7 +17,7 @@ CHOICE = ("quorate.mechanisms.choices.choose:ChoiceError",)
 
 
 def are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
-    """Return whether an array has this shape and holds finite floats.
+    """Return whether an array has this shape and contains finite floats.
 
     >>> are_numbers(np.zeros(2), (2,)), are_numbers(np.array([1, 2]), (2,))
     (True, False)
@@ -27,7 +27,7 @@ def are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
 
 
 def are_shares(value: Any, size: int) -> bool:
-    """Return whether an array holds shares that add up to 1, up to rounding.
+    """Return whether an array contains shares that add up to 1, up to rounding.
 
     >>> are_shares(np.array([0.25, 0.75]), 2), are_shares(np.array([2.0, -1.0]), 2)
     (True, False)

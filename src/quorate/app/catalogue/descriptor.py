@@ -1,8 +1,8 @@
 """The description of an estimator, from which commands, reports and tests are generated.
 
-The tasks of the command line, model files, reports, the list of the planner, the names of the
-package and the contract tests all come from it. To add an estimator, add a :class:`Descriptor` to
-the file of its subpackage.
+It is used by the tasks of the command line, model files, reports, the list of the planner, the
+names of the package and the contract tests. To add an estimator, add a :class:`Descriptor` to the
+file of its subpackage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Number = int | float
 
 
 class Target(Enum):
-    """What an estimator needs for each record besides its features.
+    """What an estimator needs for each record besides the features.
 
     >>> Target.LABEL.value
     'a label among public classes'
@@ -52,7 +52,7 @@ class Wish:
     limits : tuple of Limit, default=()
         Public ranges of columns.
     records : int or None, default=None
-        How many records a user typically holds, if that is public.
+        Number of records of a typical user, if it is public.
     options : mapping from str to str, default={}
         Further options, as text.
     categories : mapping from str to tuple, default={}
@@ -74,7 +74,7 @@ class Wish:
 
     @property
     def coding(self) -> Coding:
-        """How the features become numbers."""
+        """How the features are encoded as numbers."""
         dates = {
             str(each.column): (each.lower, each.upper)
             for each in self.limits
@@ -83,7 +83,7 @@ class Wish:
         return Coding.of(self.features, coded_columns(self.categories, dates))
 
     def bounds(self) -> Any:
-        """Return the ranges of the features as an estimator takes them.
+        """Return the ranges of the features in the form that estimators accept.
 
         >>> wish = Wish(features=("age", "visit"), limits=(
         ...     Limit(0, 120, "age"), Limit.parse("visit=2020-01-01,2020-12-31")))
@@ -107,7 +107,7 @@ class Wish:
 
     @property
     def widths(self) -> dict[str, float]:
-        """The width of the range of each column of numbers that the features become.
+        """The width of the range of each encoded feature.
 
         >>> Wish(features=("age",), limits=(Limit(0, 120, "age"),)).widths
         {'age': 120.0}
@@ -130,8 +130,8 @@ class Wish:
 class Example:
     """Parameters and a small data set on which an estimator gives a sensible answer.
 
-    ``X`` has a row for each record, and ``users`` says whose record it is. ``y`` is None without a
-    target.
+    ``X`` has one row per record, and ``users`` identifies the user of each row. ``y`` is None
+    without a target.
 
     >>> from quorate.app.catalogue import describe
     >>> example = describe("UserMean").example()
@@ -168,12 +168,12 @@ class Descriptor:
     path : str
         ``"module:class"``; it is imported only when needed.
     sentence : str
-        What it is for, in one sentence.
+        The purpose of the estimator, in one sentence.
     releases : mapping from str to tuple of str
         All fitted attributes that are releases, each with the types it may have, as names of
-        builtin types, ``"ndarray"``, or ``"module:class"``. Nothing else may be set by a fit.
+        builtin types, ``"ndarray"``, or ``"module:class"``. A fit may set no other attributes.
     follows : tuple of str, default=()
-        Attributes that follow from releases and parameters; they are not stored.
+        Attributes that are computed from releases and parameters; they are not stored.
     passing : tuple of str, default=()
         Releases that are shown after the fit but not stored.
     task : str or None, default=None
@@ -184,13 +184,13 @@ class Descriptor:
     one_feature : bool, default=False
         Whether there must be exactly one feature.
     most_classes : float, default=0
-        How many classes the target may have.
+        The largest number of classes of the target.
     named_classes : bool, default=False
         Whether the estimator takes the labels as a parameter and predicts them.
     weighing : Weighing, default=Weighing.SHARE
-        How the answer weighs rows: says which number of dropped rows is released beside it.
+        How the answer weights rows; it determines which number of dropped rows is released as well.
     moved_by : callable, optional
-        How far dropped rows may move the answer, where released numbers limit that
+        Bounds the effect of dropped rows on the answer, if released numbers limit it
         (:mod:`quorate.app.catalogue.left_out`).
     parameters : callable, optional
         Returns the parameters that depend on columns, from a :class:`Wish`.
@@ -201,13 +201,14 @@ class Descriptor:
     asks : mapping from str to str, default={}
         Options that must be set, each with an example value.
     code : tuple of str, default=()
-        Parameters that may be code, which no file holds: who reads a model file gives them.
+        Parameters that may be code, which is not stored in files; it must be passed when a model
+        file is read.
     fits : callable, optional
         Checks that stored releases are consistent; without it the estimator is not stored.
     finish : callable, optional
         Sets the derived attributes.
     answer : callable, optional
-        Says what was released, in words and rows.
+        Describes what was released, in words and rows.
     plans : tuple of str, default=()
         The planner's tasks that forecast its error.
     sizes : callable, optional
@@ -289,7 +290,7 @@ class Descriptor:
         return self.fits is not None
 
     def build(self, wish: Wish, **common: Any) -> Any:
-        """Return the estimator that a wish describes; refuse options that it does not have.
+        """Return the estimator for a wish; refuse options that it does not have.
 
         ``common`` are parameters that do not depend on columns, such as ``epsilon``.
         """

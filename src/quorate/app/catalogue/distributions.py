@@ -1,4 +1,4 @@
-"""Shares of categories, histograms, distribution functions, normal distributions, and choices."""
+"""Descriptors: shares of categories, histograms, distribution functions, normal laws."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Small tables on which every estimator does something sensible: 300 people, four records each.
+"""Small tables on which every estimator gives a sensible answer: 300 people with four records each.
 
-They are made by arithmetic, so they are the same everywhere and belong to nobody.
+They are computed, so they are the same on every machine and contain no real data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def numbers(columns: int = 2, **parameters: Any) -> Example:
 
 
 def labelled(columns: int = 1, **parameters: Any) -> Example:
-    """Return the same numbers with labels: 1 from 5 on in the first column.
+    """Return the same numbers with labels: 1 if the first column is at least 5.
 
     >>> labelled().y[:4].tolist()
     [0, 1, 0, 0]
@@ -46,7 +46,7 @@ def labelled(columns: int = 1, **parameters: Any) -> Example:
 
 
 def measured(columns: int = 2, **parameters: Any) -> Example:
-    """Return the same numbers with a number to be predicted.
+    """Return the same numbers with a numeric target.
 
     >>> bool(measured().y.max() <= 9)
     True

@@ -1,4 +1,4 @@
-"""Cut-offs, rules, parities, choices among candidates, and learners by agreement of users."""
+"""Descriptors: cut-offs, rules, parities, choices among candidates, and agreement learners."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _threshold_fits(learner: Any) -> bool:
 
 
 def _step(lower: Number, upper: Number) -> dict[str, Any]:
-    """Return the distance of cut-offs: 1 between integers, otherwise a 2^32-th of the range."""
+    """Return the distance of cut-offs: 1 between integers, otherwise 2^-32 of the range."""
     whole_ends = isinstance(lower, int) and isinstance(upper, int)
     return {} if whole_ends else {"step": (upper - lower) * 2.0**-32}
 

@@ -1,9 +1,9 @@
-"""How far rows that could not be read may move an answer, as far as released numbers limit it.
+"""Bounds on the effect of rows that could not be read, from released numbers.
 
-A row that cannot be read is dropped. Three released numbers say how much was dropped: the average
-share of a person's rows, the share of people who lost a row, and the number of rows. Which of them
-limits an answer depends on how the answer weighs rows, so each estimator names one
-(:class:`Weighing`), and a function that turns it into limits (``moved_by`` of a descriptor).
+A row that cannot be read is dropped. Three released numbers measure how much was dropped: the
+average share of a person's rows, the share of people who lost a row, and the number of rows. Which
+of them limits the effect depends on how the answer weights rows. So each estimator names one of
+them (:class:`Weighing`) and a function that computes limits from it (``moved_by`` of a descriptor).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Weighing(Enum):
-    """How an answer weighs rows, and so which released number bounds what dropped rows change.
+    """How an answer weights rows, which decides by which released number the effect is bounded.
 
     >>> Weighing("every row counts, whoever holds it: the number of rows").name
     'ROWS'
@@ -50,7 +50,7 @@ class Weighing(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """Upper limits of what was dropped, all released.
+    """Released upper limits of what was dropped.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class LeftOut:
     rows : float or None
         Number of dropped rows, if it was released; infinite if its error bound is infinite.
     n_users : int or None
-        Where it is public.
+        The number of users, if it is public.
 
     Examples
     --------
@@ -82,11 +82,11 @@ MovedBy = Callable[[Any, "Wish", LeftOut], Mapping[str, float]]
 def means_moved(_: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
     r"""Bound the effect of dropped rows on each coordinate of a mean over users.
 
-    A user with the share :math:`r_u` of readable rows has the mean :math:`r_u a_u + (1-r_u) b_u`
-    where :math:`a_u` is the mean of the readable rows and :math:`b_u` that of the others; both lie
-    within bounds of width w, so dropping rows moves it by at most :math:`(1-r_u) w`. The mean over
-    all users moves by at most w times the mean of :math:`1-r_u`. A user without a readable row is
-    dropped altogether, which is the same with :math:`r_u = 0`.
+    A user with the share :math:`r_u` of readable rows has the mean :math:`r_u a_u + (1-r_u) b_u`,
+    where :math:`a_u` is the mean of the readable rows and :math:`b_u` that of the others. Both lie
+    within bounds of width w, so dropping rows moves the mean by at most :math:`(1-r_u) w`. The mean
+    over all users moves by at most w times the mean of :math:`1-r_u`. A user without a readable row
+    is dropped completely, which is the case :math:`r_u = 0`.
 
     >>> from quorate.app.catalogue import Wish
     >>> from quorate.ranges import Limit
@@ -100,8 +100,8 @@ def means_moved(_: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
 def second_moments_moved(estimator: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
     r"""Bound the effect of dropped rows on second moments about a released centre (Frobenius norm).
 
-    A user's mean z about the centre moves by :math:`(1-r_u) W` at most, for bounds whose widths
-    have the length W, and :math:`|zz^T - yy^T| \le |z-y|(|z|+|y|)`.
+    A user's mean z relative to the centre moves by at most :math:`(1-r_u) W`, for bounds whose
+    widths have the length W, and :math:`|zz^T - yy^T| \le |z-y|(|z|+|y|)`.
     """
     coding = wish.coding
     bounds = wish.ranges() if coding.is_plain else coded_bounds(wish.bounds(), coding)
@@ -115,8 +115,8 @@ def shares_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]
     r"""Bound the effect of dropped rows on shares that are averaged over users.
 
     A user with the shares :math:`a_u` of categories among the readable rows and :math:`b_u` among
-    the others has :math:`r_u a_u + (1-r_u) b_u` among all; that is at most :math:`1-r_u` away from
-    :math:`a_u` in total variation, and so are distribution functions.
+    the others has :math:`r_u a_u + (1-r_u) b_u` among all rows. This is at most :math:`1-r_u` away
+    from :math:`a_u` in total variation, and so are distribution functions.
     """
     return {estimator.error_.metric: left_out.share}
 
@@ -124,8 +124,8 @@ def shares_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]
 def ranks_moved(_: Any, __: Wish, left_out: LeftOut) -> dict[str, float]:
     """Bound the effect of dropped rows on the rank of a quantile, in users.
 
-    Each user who lost a row may move from one side of the quantile to the other, or was left out
-    altogether; either changes the rank by at most one.
+    Each user who lost a row may move from one side of the quantile to the other, or may be left out
+    completely; either changes the rank by at most one.
 
     >>> from quorate.app.catalogue import Wish
     >>> ranks_moved(None, Wish(features=("age",)), LeftOut(share=0.1, people=0.25, n_users=400))
@@ -137,7 +137,7 @@ def ranks_moved(_: Any, __: Wish, left_out: LeftOut) -> dict[str, float]:
 
 
 def choices_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]:
-    """Bound by how many people dropped rows can make the choice worse than the best one.
+    """Bound how much worse the choice can become because of dropped rows, in people.
 
     Each user has one vote, or part of one, for each candidate. A user who lost a row may take a
     whole vote from the chosen candidate and give one to the best.
@@ -184,7 +184,7 @@ def record_counts_moved(_: Any, __: Wish, left_out: LeftOut) -> dict[str, float]
 
 
 def sums_moved(_: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
-    """Bound the effect of dropped rows on sums: each counts with the largest value in bounds.
+    """Bound the effect of dropped rows on sums; each counts with the largest value in bounds.
 
     >>> from quorate.app.catalogue import Wish
     >>> from quorate.ranges import Limit
@@ -202,8 +202,8 @@ def sums_moved(_: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
 def tables_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]:
     """Bound the effect of dropped rows on the counts and sums in the cells of a table.
 
-    Means and medians are limited by their bounds only: a group may have lost more rows than it
-    kept.
+    Means and medians are limited by their bounds only, because a group may have lost more rows than
+    it kept.
     """
     from quorate.tabulate.requests import as_request
 

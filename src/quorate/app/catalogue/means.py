@@ -1,4 +1,4 @@
-"""Means, medians, quantiles, spreads and scales of numbers, and adaptive queries."""
+"""Descriptors: means, medians, quantiles, spreads and scales of numbers, and adaptive queries."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
 
 
 def _in_deviations(wish: Wish, smallest: float) -> dict[str, Any]:
-    """Return the number of features, and half of the widest range over the smallest deviation."""
+    """Return the number of features, and half the widest range by the smallest deviation."""
     bounds = max(1.0, wish.half_width / smallest) if smallest > 0 else 1e6
     return {"dimension": len(wish.coding.names), "bounds": min(bounds, 1e6)}
 

@@ -1,4 +1,4 @@
-"""Linear models by private descent, and the search for their best settings."""
+"""Descriptors: linear models by private descent, and the search for their best settings."""
 
 from __future__ import annotations
 

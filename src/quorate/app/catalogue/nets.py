@@ -1,4 +1,4 @@
-"""Neural networks by private training."""
+"""Descriptors: neural networks."""
 
 from __future__ import annotations
 

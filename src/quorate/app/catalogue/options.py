@@ -1,4 +1,4 @@
-"""How parameters are read from text, such as ``bins=20`` on the command line."""
+"""Parameters read from text, such as ``bins=20`` on the command line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def whole(text: str) -> int:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """Read numbers that commas separate.
+    """Read numbers separated by commas.
 
     >>> numbers("0.1,0.9")
     (0.1, 0.9)

@@ -1,4 +1,4 @@
-"""Counts, sums, means over records and tables by group."""
+"""Descriptors: counts, sums, means over records and tables by group."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def _say_columns(word: str, sentence: str, attribute: str) -> Any:
 
 
 def _table_parameters(wish: Wish) -> dict[str, Any]:
-    """Return the parameters of a table from options as they are written.
+    """Return the parameters of a table from options in text form.
 
-    ``by`` names columns; ``keys`` is a list, for several columns a dictionary of lists, or the word
-    popular; ``statistics`` are pairs such as ``visits=count`` or ``average=mean:price``.
+    ``by`` names columns. ``keys`` is a list, for several columns a dictionary of lists, or the word
+    popular. ``statistics`` are pairs such as ``visits=count`` or ``average=mean:price``.
     """
     from quorate.tabulate.requests import as_request
 
@@ -121,7 +121,7 @@ def _table_parameters(wish: Wish) -> dict[str, Any]:
 
 
 def _asked(text: Any) -> Any:
-    """Return ``mean:price`` as a pair and ``quantile:price:0.9`` as a triple; all else as it is."""
+    """Return ``mean:price`` as a pair, ``quantile:price:0.9`` as a triple, others unchanged."""
     if not isinstance(text, str) or ":" not in text:
         return text
     statistic, _, column = text.partition(":")
@@ -151,7 +151,7 @@ def _conditions_of(found: Any) -> dict[str, Any]:
 
 
 def _range_or_labels(held: Any) -> Any:
-    """Return ``{"from": 18, "to": 30}`` as the range (18, 30); all else as it is."""
+    """Return ``{"from": 18, "to": 30}`` as the range (18, 30); other values unchanged."""
     if isinstance(held, dict) and held and set(held) <= {"from", "to"}:
         return held.get("from"), held.get("to")
     return held
@@ -231,7 +231,7 @@ def _said(value: float, bound: float, statistic: str) -> list[str]:
 
 
 def _table_sizes(estimator: Any, _: Wish) -> dict[str, Any]:
-    """Return the groups and the columns that are added up, if anything is."""
+    """Return the number of groups and of summed columns."""
     from quorate.tabulate.requests import as_request
 
     request = as_request(estimator.statistics)

@@ -1,8 +1,8 @@
 """The command line: it parses options and prints results that other modules compute.
 
-Exit codes: 0 done, 1 refused (the budget is not there, too few users, hardly a row that could be
-read, an audit failed), 2 wrong use, 70 a fault of the program, 130 interrupted. Every refusal is
-one line on the standard error stream.
+Exit codes: 0 done; 1 refused (no budget, too few users, hardly any readable row, or a failed
+audit); 2 wrong use; 70 internal error; 130 interrupted. Every refusal is one line on the standard
+error stream.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _options(
 
 @cache
 def _commands() -> Any:
-    """Return all commands, read from their signatures once."""
+    """Return all commands; their signatures are read once."""
     return typer.main.get_command(app)
 
 

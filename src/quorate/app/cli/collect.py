@@ -1,4 +1,4 @@
-"""The commands collect and tally: messages of users who trust no server, or a shuffler only."""
+"""The commands collect and tally, for users who trust no server, or only a shuffler."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _create(
     users: int,
     honest: float,
 ) -> None:
-    """Write a new task; an existing file is not touched, because messages may refer to it."""
+    """Write a new task; an existing file is not overwritten, because messages may refer to it."""
     from quorate.data.files.atomic import write_atomically
     from quorate.local.task import Task
 
@@ -141,7 +141,7 @@ def _start_forwarding(path: Path, task: Task, url: str, key: str) -> None:
 
 
 def _forward(path: Path, task: Task, url: str, key: str) -> None:
-    """Pass full batches on, for as long as the process lives."""
+    """Pass full batches on, as long as the process runs."""
     import time
 
     from quorate.app.serve.forwarding import CollectorError, forward_batches

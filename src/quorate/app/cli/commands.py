@@ -36,21 +36,21 @@ __all__ = ["audit", "check", "demo", "dialect_of", "fit", "plan", "predict"]
 
 
 def plan_tasks() -> list[str]:
-    """Return what can be planned, for completion."""
+    """Return the tasks that can be planned, for shell completion."""
     from quorate.planning import TASKS
 
     return list(TASKS)
 
 
 def fit_tasks() -> list[str]:
-    """Return what can be fitted, for completion."""
+    """Return the tasks that can be fitted, for shell completion."""
     from quorate.app.catalogue import TASKS
 
     return list(TASKS)
 
 
 def audit_names() -> list[str]:
-    """Return what can be audited, for completion."""
+    """Return the releases that can be audited, for shell completion."""
     from quorate.app.reports.audits import AUDITS
 
     return list(AUDITS)
@@ -67,7 +67,7 @@ def _one_range(text: str) -> tuple[float, float]:
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
-    """Return further parameters by name, as they were written."""
+    """Return further parameters by name, as text."""
     settings = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -80,7 +80,7 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
 def dialect_of(
     separator: str | None, decimal: str, thousands: str | None, encoding: str
 ) -> Dialect:
-    """Return how a CSV file is written, as the options say."""
+    """Return the format of a CSV file, according to the options."""
     from quorate.data.files.dialects import Dialect
 
     tab = separator in ("tab", "\\t")
@@ -371,7 +371,7 @@ def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json:
 
 
 def _print_nothing(result: Fit, said: str, *, as_json: bool) -> None:
-    """Print the released count instead of an answer that almost no row supports."""
+    """Print the released count instead of an answer, because almost no row supports one."""
     from quorate.app.reports.fit_report import fit_summary
 
     if as_json:

@@ -1,4 +1,4 @@
-"""The command guarantee: what a file promises, and an entry for the public registry."""
+"""The command guarantee: the guarantee of a file, and an entry for the public registry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def guarantee(
     ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Print the guarantee of a release, and write what the public registry asks for."""
+    """Print the guarantee of a release, and write an entry for the public registry."""
     from quorate._validate import positive_integer
     from quorate.app.registry import FILL_IN, registry_entry
     from quorate.data.files.atomic import write_atomically

@@ -53,7 +53,10 @@ def create(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Give a data set its first budget. A data set that has one is refused: use change."""
+    """Give a data set its first budget.
+
+    If it has a budget already, the command refuses: use change.
+    """
     from quorate.ledger.ledger import Ledger
 
     unit = unit or ("user" if period is None else f"user x {period}")
@@ -88,7 +91,7 @@ def change(
 ) -> None:
     """Change the budget of a data set: print old and new, ask for confirmation, and write an entry.
 
-    What was spent stays spent. Unit, relation, composition and period stay as they are.
+    What was already spent remains spent. Unit, relation, composition and period cannot be changed.
     """
     from quorate.ledger.entries import Amount, decimal_reading
     from quorate.ledger.ledger import Ledger
@@ -127,7 +130,7 @@ def change(
 
 
 def _confirmed() -> bool:
-    """Ask on a terminal; a script has to say ``--yes``."""
+    """Ask on a terminal; a script has to pass ``--yes``."""
     if not sys.stdin.isatty():
         raise ParameterError(
             "Nothing was changed: there is no terminal to ask on. A script confirms with --yes."
@@ -136,7 +139,7 @@ def _confirmed() -> bool:
 
 
 def _planned(text: str, **kind: Any) -> tuple[str, tuple[Guarantee, int]]:
-    """Return a planned release as it is written on the command line."""
+    """Return a planned release from its text on the command line."""
     from quorate.core.account import Gaussian
     from quorate.mechanisms.calibrate import gaussian_multiplier
 
@@ -158,7 +161,7 @@ def show(
     data_name: Annotated[str | None, typer.Option(help="Only this data set.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show budgets, what is left, and who spent what."""
+    """Show budgets, what is left, and the history of charges."""
     from quorate.ledger.ledger import Ledger
 
     book = Ledger(path, must_exist=True)

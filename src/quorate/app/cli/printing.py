@@ -1,4 +1,4 @@
-"""What all commands share: options with one meaning, tables, JSON, progress on a terminal."""
+"""What all commands share: common options, tables, JSON, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Neighbours(Enum):
-    """The words for a relation on the command line.
+    """The words for neighbouring relations on the command line.
 
     >>> Neighbours("add-remove").name
     'ADD_REMOVE'
@@ -106,7 +106,8 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 def print_paid(say: Callable[[], None]) -> bool:
     """Print an answer that was paid for; return whether the standard output took it.
 
-    If it did not (a closed pipe, a full disk), the whole answer goes to the standard error stream.
+    If it failed (a closed pipe, a full disk), the whole answer is printed on the standard error
+    stream.
     """
     try:
         say()

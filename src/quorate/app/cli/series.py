@@ -44,7 +44,7 @@ def update(
     encoding: Encoding = "utf-8",
     as_json: Json = False,
 ) -> None:
-    """Release one period. A period that was released before is printed again, and costs nothing."""
+    """Release one period. A period that was released before is printed again, at no cost."""
     from quorate.app.tasks.series import SeriesFile
     from quorate.data.files.atomic import check_writable
 

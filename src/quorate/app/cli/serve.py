@@ -24,7 +24,7 @@ def serve(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Open the planner as a page, until interrupted; no data are read."""
+    """Show the planner as a web page, until interrupted; no data are read."""
     from quorate.app.serve.listening import listen
     from quorate.app.serve.planner import LOOPBACK, PlannerPage
 

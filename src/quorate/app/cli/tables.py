@@ -1,4 +1,4 @@
-"""Options of the command line about a table by group, as the options of a request."""
+"""Command line options for a table by group, as the options of a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def table_options(
     keys: Sequence[str] = (),
     statistics: Mapping[str, Sequence[str]],
 ) -> dict[str, str]:
-    """Return those of the options ``by``, ``keys`` and ``statistics`` that were given.
+    """Return the options ``by``, ``keys`` and ``statistics``, as far as they were given.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def _drawn(estimator: Any, said: Answer, features: Sequence[str]) -> tuple[Drawi
 
 
 def _network(estimator: Any, features: Sequence[str]) -> Drawing:
-    """Draw how long the weights of each feature are, in the default network."""
+    """Draw the lengths of the weights of each feature, for the default network."""
     from quorate.nets.small import feature_lengths
 
     names = tuple(features)[:_MOST_ROWS]
@@ -92,7 +92,7 @@ def _network(estimator: Any, features: Sequence[str]) -> Drawing:
 
 
 def _scales(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
-    """Draw the centres, with a bar of one scale to both sides."""
+    """Draw the centres, with a bar of one scale to each side."""
     centres, scales = map(tuple, (estimator.centre_.tolist(), estimator.scale_.tolist()))
     names = tuple(features)[:_MOST_ROWS]
     whole = ErrorBars(
@@ -206,7 +206,7 @@ def _intervals(
 
 
 def _panels(whole: ErrorBars) -> list[ErrorBars]:
-    """Return one panel, or one for each number where one axis would hide the small ones."""
+    """Return one panel, or one per number if a common axis would hide the small ones."""
     errors = whole.errors or (0.0,) * len(whole.values)
     sizes = [abs(value) + error for value, error in zip(whole.values, errors, strict=True)]
     span = max(whole.values) - min(whole.values)
@@ -220,7 +220,7 @@ def _panels(whole: ErrorBars) -> list[ErrorBars]:
 
 
 def _coefficients(table: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
-    """Draw the coefficients; the constant is in the table, on an axis it would hide the others."""
+    """Draw the coefficients, without the intercept, which might hide them on a common axis."""
     names = tuple(features)[:_MOST_ROWS]
     panels = []
     for place, output in enumerate(table.outputs):

@@ -1,8 +1,8 @@
-"""Quick exact audits: the real code, on every outcome of its noise, for very small data sets.
+"""Quick exact audits: the real code with every outcome of its noise, for very small data sets.
 
 Each audit computes the true epsilon of a release over all pairs of neighbouring small data sets,
 including records far outside the bounds, and compares it with the claimed epsilon. A second run
-with half the noise must be caught; an audit that cannot fail proves nothing.
+with half the noise must be detected, because an audit that cannot fail proves nothing.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The data are Lahman's baseball archive: each row is a season and each user is a player. All players
 of the archive are the *population*; a random sample of them are the users. So the error of every
-answer is known, also of the one without privacy, and the forecast of the planner can be compared
-with what happened.
+answer is known, including the one without privacy, and the forecast of the planner can be compared
+with the real error.
 
-Two simpler methods protect a whole player too. *Group privacy* protects each season so strongly
+Two simpler methods also protect a whole player. *Group privacy* protects each season so strongly
 that all seasons together are protected. *One record* uses one season of each player.
 """
 
@@ -218,7 +218,7 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
 
 
 def cut_off_experiment(salaries: Any, people: Any, crowds: int) -> Experiment:
-    """Learn the salary that tells veterans from younger players."""
+    """Learn the salary that distinguishes veterans from younger players."""
     table = salaries.merge(people[["playerID", "debut"]].dropna(), on="playerID")
     first = table["debut"].astype(str).str.slice(0, 4).astype(int)
     table["veteran"] = (table["yearID"] - first >= VETERAN_AFTER).astype(int)
@@ -356,7 +356,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
 
 
 def table_experiment(batting: Any, crowds: int) -> Experiment:
-    """Count the seasons of the players of a crowd, decade by decade."""
+    """Count the seasons of the players of a sample, by decade."""
     players = UserData.from_frame(
         batting[["playerID", "yearID"]], user="playerID", features=["yearID"], unit="player"
     )
@@ -430,7 +430,7 @@ def table_experiment(batting: Any, crowds: int) -> Experiment:
 
 
 def _coefficients(table: Coefficients) -> ErrorBars:
-    """Return the coefficients without the constant, with 95 % intervals if they are known."""
+    """Return the coefficients without the intercept, with 95 % intervals if they are known."""
     errors = None
     if table.errors is not None:
         errors = tuple((NORMAL_95 * table.errors[:-1, 0]).tolist())
@@ -467,7 +467,10 @@ def _seasons_alone(crowd: UserData) -> UserData:
 
 
 def _group_delta(share: int) -> float:
-    """Return the delta of a season such that ``share`` seasons have the delta of a player."""
+    """Return the delta of a season from that of a player.
+
+    It is such that ``share`` seasons together have the delta of a player.
+    """
     return DELTA if share == 1 else DELTA / share * math.exp(-EPSILON)
 
 
@@ -476,7 +479,7 @@ def _targets(players: UserData) -> NDArray[np.float64]:
 
 
 def _cut_off_errors(players: UserData, cuts: int) -> NDArray[np.float64]:
-    """Return the share of records that each cut-off 0, ..., cuts gets wrong."""
+    """Return the share of records on which each of the cut-offs 0, ..., ``cuts`` is wrong."""
     place = np.clip(players.X[:, 0], 0, cuts - 1).astype(np.int64)
     sign = np.where(_targets(players) > 0, 1.0, -1.0)
     moves = np.bincount(place + 1, weights=sign, minlength=cuts + 1)
@@ -486,7 +489,7 @@ def _cut_off_errors(players: UserData, cuts: int) -> NDArray[np.float64]:
 
 
 def _user_weights(players: UserData) -> NDArray[np.float64]:
-    """Return record weights such that every player counts once."""
+    """Return record weights with which every player counts once."""
     counts = players.record_counts()
     return np.repeat(1.0 / (counts * players.n_users), counts)
 

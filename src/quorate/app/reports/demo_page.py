@@ -12,7 +12,7 @@ __all__ = ["demo_page", "demo_tables"]
 
 
 def demo_tables(result: DemoResult) -> tuple[Table, ...]:
-    """Return what the demonstration found, as tables for a terminal."""
+    """Return the results of the demonstration as tables for a terminal."""
     tables = []
     for experiment in result.experiments:
         tables.append(
@@ -88,7 +88,7 @@ def _section(experiment: Experiment) -> Section:
 
 
 def _charts(experiment: Experiment) -> tuple[Block, ...]:
-    """Return the private answer as a picture, where there is one."""
+    """Return the private answer as a picture, if there is one."""
     if experiment.rule and experiment.rule[0][1] > 0:
         drawing = draw_segments(
             experiment.rule, title=experiment.question, x_label="salary in dollars"

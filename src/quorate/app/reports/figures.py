@@ -55,7 +55,7 @@ _READABLE = 8  # columns of a matrix whose numbers can still be read
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: SVG, a short title, and a description that says what the picture shows."""
+    """A figure: SVG, a short title, and a description of what it shows."""
 
     svg: str
     title: str
@@ -92,7 +92,10 @@ class ErrorBars:
 
     @property
     def lengths(self) -> Any:
-        """The error bars as matplotlib takes them: to the left and to the right of each value."""
+        """The error bars in matplotlib's form.
+
+        These are the lengths to the left and to the right of each value.
+        """
         if self.ranges is None:
             return self.errors
         pairs = list(zip(self.values, self.ranges, strict=True))
@@ -352,7 +355,7 @@ def draw_named_bars(
 
 
 def draw_matrix(names: Sequence[str], values: Sequence[Sequence[float]], *, title: str) -> Drawing:
-    """Draw a symmetric matrix of correlations: the larger and darker a square, the stronger.
+    """Draw a symmetric matrix of correlations; stronger ones have larger and darker squares.
 
     >>> draw_matrix(["a", "b"], [[1.0, -0.5], [-0.5, 1.0]], title="Correlations").description
     'a with b -0.5.'

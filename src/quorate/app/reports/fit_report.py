@@ -41,7 +41,7 @@ _NOUNS = {
 
 
 def fit_page(fit: Fit, plan: Plan | None = None) -> Page:
-    """Return the page about ``fit``: the answer with its errors first, then the promise.
+    """Return the page about ``fit``: the answer with its errors first, then the guarantee.
 
     ``plan`` is the forecast of the planner, if there is one.
     """
@@ -106,7 +106,7 @@ def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
 
 
 def error_sentence(fit: Fit, said: Answer) -> str:
-    """Return how large the error may be, rows that could not be read included."""
+    """Return the size of the error in words, including rows that could not be read."""
     whole = fit.error_with_rows_left_out
     if whole is None:
         readable = fit.readable
@@ -214,10 +214,9 @@ def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
 
 
 def _stated(fit: Fit) -> dict[str, Any] | None:
-    """Return the stated error of the release, if one number describes it.
+    """Return the stated error of the release, if it is a single number.
 
-    ``None`` if it is unbounded, or if there is none for the whole: each cell of a table has its
-    own.
+    It is ``None`` if the error is unbounded, or if each cell of a table has its own.
     """
     error = getattr(fit.estimator, "error_", None)
     if not isinstance(error, StatedError) or not isinstance(error.bound, int | float):
@@ -235,7 +234,7 @@ def _stated(fit: Fit) -> dict[str, Any] | None:
 
 
 def _errors(fit: Fit) -> tuple[Block, ...]:
-    """Return the stated error as a table; nothing if each cell has its own bound."""
+    """Return the stated error as a table; empty if each cell has its own bound."""
     stated = _stated(fit)
     if stated is None or not fit.estimator.error_.coordinates:
         return ()
@@ -362,7 +361,7 @@ def _released(fit: Fit, said: Answer) -> tuple[Block, ...]:
 
 
 def _bounds(plan: Plan) -> tuple[str, ...]:
-    """Return what theorems say about the number of users, where their conditions hold."""
+    """Return the bounds of theorems on the number of users, if their conditions are met."""
     pairs = (
         ("Proved to suffice, with the constants of the paper", plan.upper),
         ("Proved to be needed by any method", plan.lower),

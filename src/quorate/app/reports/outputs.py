@@ -1,7 +1,7 @@
-"""Write the results of a fit: a model file, the answer as a file, a report page.
+"""Files with the results of a fit: a model, the answer, a report page.
 
-An answer that was paid for is never lost: a file that cannot be written is reported, and the others
-are written all the same.
+A paid answer is never lost: if a file cannot be written, this is reported, and the other files are
+still written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FORMATS = (".csv", ".parquet", ".json")
 
 @dataclass(frozen=True)
 class Written:
-    """Which files a fit has written, and why the others are missing.
+    """The files that were written for a fit, and why the others are missing.
 
     >>> Written((Path("m.json"),), {"r.html": "No space left on device"}).complaint
     "'r.html' was not written: No space left on device."
@@ -59,7 +59,7 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """The files that a fit is asked to write.
+    """The files that should be written for a fit.
 
     >>> Outputs().check()
     >>> Outputs(model=Path("nowhere/model.json")).check()
@@ -89,7 +89,7 @@ class Outputs:
         """Write the requested files, each completely or not at all.
 
         The budget is already spent. So a failure (a full disk, a missing folder, a report that
-        cannot be drawn) raises nothing and does not stop the other files from being written.
+        cannot be drawn) raises no error and does not stop the other files from being written.
         """
         writers: tuple[tuple[Path | None, Callable[[Path], Path]], ...] = (
             (self.model, StoredModel(fit.estimator, fit.labels).write),
@@ -116,10 +116,10 @@ class Outputs:
 
 
 def answer_as(path: str, fit: Fit) -> bytes:
-    """Return the answer of a fit as a CSV, Parquet or JSON file, by how ``path`` ends.
+    """Return the answer of a fit as a CSV, Parquet or JSON file, according to the file name.
 
-    A table by group is written as it is. Any other answer becomes one row per number, with its full
-    name. JSON is what ``--json`` prints.
+    A table by group is written unchanged. Any other answer becomes one row per number, with its
+    full name. JSON output is the same as that of ``--json``.
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
@@ -193,7 +193,7 @@ def predictions_as_list(values: NDArray[Any]) -> list[object]:
 
 
 def predictions_as_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    r"""Return predictions as a CSV file: ids, if there are any, and what was predicted.
+    r"""Return predictions as a CSV file, with ids if there are any.
 
     >>> predictions_as_csv(["patient", "prediction"], [["ann", 1], ["a,b", None]])
     'patient,prediction\r\nann,1\r\n"a,b",\r\n'

@@ -2,8 +2,8 @@
 
 A page is a tree of small frozen blocks; :func:`render` turns it into HTML and escapes every text.
 The file loads nothing (its content security policy forbids it), follows the reader's light or dark
-scheme, fits a phone of 360 pixels (wide tables scroll inside their own frame, which the keyboard
-can reach), and has landmarks, headings and texts for figures.
+colour scheme, fits a phone of 360 pixels (wide tables scroll inside their own frame, which the
+keyboard can reach), and has landmarks, headings and texts for figures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POLICY = (
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; ``tone`` is "plain", "quote" (words to be quoted) or "warning"."""
+    """A paragraph; ``tone`` is "plain", "quote" (a quotation) or "warning"."""
 
     words: str
     tone: str = "plain"
@@ -41,7 +41,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption; all columns but the first hold numbers if ``numeric``."""
+    """A table with a caption; if ``numeric``, all columns except the first are numeric."""
 
     caption: str
     header: tuple[str, ...]
@@ -88,7 +88,7 @@ class Page:
     lead : str
         A one-sentence summary.
     highlights : tuple of (value, name)
-        Two to four figures in large letters.
+        Two to four numbers in large type.
     sections : tuple of Section
     footer : str, default=""
 

@@ -1,8 +1,9 @@
 """A released rule as a picture: its predictions over the plane, or the features it depends on.
 
-Everything is computed from the released rule and from public ranges. A rule on one number is a line
-with a segment for each prediction. Of a rule on Boolean features the influence of each feature is
-drawn: on which share of the possible inputs the prediction changes if that feature is flipped.
+Everything is computed from the released rule and from public ranges. A rule on one number is drawn
+as a line with a segment for each prediction. For a rule on Boolean features the influence of each
+feature is drawn: the share of the possible inputs on which the prediction changes if that feature
+is flipped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _ALL_INPUTS = 12
 
 
 def rule_drawing(estimator: Any, features: Sequence[str]) -> Drawing | None:
-    """Return the picture of a released rule; None for rules that have neither form."""
+    """Return the picture of a released rule; None for other forms of rules."""
     rule = estimator.concept_
     reach = _public_range(estimator)
     if len(features) == 1 and reach is not None:
@@ -38,7 +39,9 @@ def rule_drawing(estimator: Any, features: Sequence[str]) -> Drawing | None:
 
 
 def segments(rule: Any, lower: float, upper: float) -> list[tuple[float, float, int]]:
-    """Return the parts of a line from ``lower`` to ``upper`` with what the rule predicts on each.
+    """Return the segments of a line from ``lower`` to ``upper``.
+
+    Each has the prediction of the rule on it.
 
     >>> from quorate.learners.concepts.numeric.thresholds import CutOff
     >>> segments(CutOff(cut=30, above=True), 0, 100)

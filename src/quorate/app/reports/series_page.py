@@ -125,7 +125,7 @@ def series_page(series: UserSeries) -> str:
 
 
 def _group(row: dict[str, Any]) -> str:
-    """Return the words for the group of a row: whatever stands between period and statistics."""
+    """Return the name of the group of a row: the columns between the period and the statistics."""
     names = list(row)
     first = next(i for i, name in enumerate(names) if f"{name}_bound" in row)
     return " ".join(str(row[name]) for name in names[1:first]) or "all"

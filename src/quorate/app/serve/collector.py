@@ -1,16 +1,16 @@
-"""An HTTP server that checks, stores and acknowledges messages, and learns as little as possible.
+"""An HTTP server that checks, stores and acknowledges messages, and learns little else.
 
 ``GET /task`` gives the public task, ``GET /client.js`` the browser's client. ``POST /messages``
-takes one message as raw bytes with an admission token in the header ``Quorate-Token``; asking again
-with the same token changes nothing. ``POST /batches`` takes what a shuffler has mixed, with its
-key.
+accepts one message as raw bytes with an admission token in the header ``Quorate-Token``; sending
+again with the same token changes nothing. ``POST /batches`` accepts a shuffled batch, with the
+shuffler's key.
 
 To limit abuse, the rate limit and the key are checked before a body is read, bodies are limited in
 size and time, and disk access runs outside the event loop.
 
-A token says that somebody may take part, not who. Give each user a random one, or let clients draw
-their own where nothing stops a person from answering twice anyway. No access is logged: addresses
-serve the rate limit, in memory, and are forgotten.
+A token says that somebody may take part, not who. Give each user a random token. If nothing
+prevents a person from answering twice anyway, clients may draw their own. No access is logged:
+addresses are used for the rate limit, in memory, and then deleted.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RateLimit:
     per_second : float, default=50.0
     burst : int, default=200
     clock : callable
-        Seconds; for tests.
+        Returns the time in seconds; can be replaced in tests.
 
     Examples
     --------
@@ -105,9 +105,9 @@ class Collector:
         The secret key of the shuffler. If it is set, batches with this key are accepted; in the
         shuffle model single messages are refused, because they must go through the shuffler.
     admitted : frozenset of bytes or None, default=None
-        The admitted tokens; ``None`` admits all.
+        The admitted tokens; ``None`` admits all tokens.
     limit : RateLimit
-        Of each address.
+        The rate limit of each address.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Collector:
         return code, {"status": kept.value}
 
     def knows(self, key: str | None) -> bool:
-        """Whether a key is that of the shuffler; compared in constant time."""
+        """Return whether a key is that of the shuffler; compared in constant time."""
         if self.batch_key is None or key is None:
             return False
         return hmac.compare_digest(key.encode(), self.batch_key.encode())
@@ -257,7 +257,7 @@ class _Limited:
 
 
 async def _body(request: Any, most: int, seconds: float) -> bytes | Answer:
-    """Read a body; stop at the first byte too many and when the time is over, and say so."""
+    """Read a body; stop if it is too long or too slow, and say so."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):

@@ -20,11 +20,11 @@ _DONE = (200, 201)  # public: HTTP's OK and Created
 
 
 class CollectorError(QuorateError, RuntimeError):
-    """A collector could not be reached, or refuses."""
+    """A collector could not be reached, or refused the request."""
 
 
 def fetch_task(url: str) -> Task:
-    """Read the task of a collector; refuse one whose guarantee does not hold."""
+    """Read the task of a collector; refuse a task whose guarantee is not valid."""
     return Task.from_json(_ask(f"{url}/task", None, {})[1])
 
 
@@ -49,10 +49,10 @@ def forward_batches(
     attempts: int = 60,
     wait: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Shuffle the waiting messages, if they are enough; send all batches and return their number.
+    """Shuffle the waiting messages, if there are enough; send all batches and return their number.
 
-    A batch stays in the outbox until the server has acknowledged it, and its token makes the server
-    keep it once, so this may be killed anywhere and started again.
+    A batch stays in the outbox until the server has acknowledged it, and because of its token the
+    server stores it once. So this function may be killed at any point and started again.
     """
     try:
         store.make_batch(task)

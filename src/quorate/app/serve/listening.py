@@ -50,7 +50,7 @@ class Doorkeeping:
 
 
 def household(address: str) -> str:
-    """Return the group of an address: an IPv4 address, or the /64 prefix of an IPv6 address.
+    """Return the unit of an address: an IPv4 address, or the /64 prefix of an IPv6 address.
 
     >>> household("192.0.2.7"), household("2001:db8:1:2:3:4:5:6"), household("somewhere")
     ('192.0.2.7', '2001:db8:1:2::', 'somewhere')
@@ -89,7 +89,7 @@ def settings(app: Any, keeping: Doorkeeping | None = None) -> Any:
 
 
 def listen(app: Any, host: str, port: int, announce: Callable[[str], str]) -> None:
-    """Serve an application until interrupted; print ``announce`` of its address."""
+    """Serve an application until interrupted; print ``announce`` with its address."""
     ready = settings(app)
     import socket
 
@@ -156,7 +156,7 @@ def _protocol(keeping: Doorkeeping) -> type:
             oldest.transport.abort()
 
         def owes_something(self) -> bool:
-            """Whether the server is waiting for the client."""
+            """Whether the client has unfinished input for the server."""
             return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     return Guarded

@@ -1,14 +1,14 @@
-"""The message store of a collector: a file that survives ``kill -9`` and counts no one twice.
+"""The message store of a collector: a file that survives ``kill -9`` and counts nobody twice.
 
 An acknowledged message is on disk before the acknowledgement leaves (SQLite, write-ahead log,
 ``synchronous = FULL``), and its admission token with it in the same transaction. So a client that
-saw no answer sends the same message with the same token again, and it is kept once, however often
-the process was killed in between.
+got no answer sends the same message with the same token again, and the message is stored once,
+however often the process was killed in between.
 
-A shuffler's store forgets: when a batch is made, the messages leave the table and enter the outbox
-in a random order in one transaction, and deleted rows are overwritten (``secure_delete``). The
-tokens stay, so that nobody is counted again later. A batch is final: what comes later waits for a
-batch of its own.
+A shuffler's store deletes: when a batch is made, the messages move from the table to the outbox in
+a random order in one transaction, and deleted rows are overwritten (``secure_delete``). The tokens
+are kept, so that nobody is counted again later. A batch is final: later messages wait for a batch
+of their own.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class MessageStore(OnceOnly):
         return [Task.from_json(row[0]) for row in rows]
 
     def keep(self, task: Task, token: bytes, message: bytes) -> Kept:
-        """Keep a message under its token; when this returns, it is on disk."""
+        """Store a message under its token; when this returns, it is on disk."""
         with self._transaction():
             row = self._connection.execute(
                 "SELECT message FROM messages WHERE task = ? AND token = ?", (task.id, token)
@@ -170,7 +170,7 @@ class MessageStore(OnceOnly):
         return Kept.OTHER
 
     def drop(self, task: Task, reason: Reason) -> None:
-        """Count a message that was not kept."""
+        """Count a message that was not stored."""
         with self._transaction():
             self._connection.execute(
                 "INSERT INTO drops VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
@@ -207,7 +207,7 @@ class MessageStore(OnceOnly):
         return [(bytes(token), bytes(messages)) for token, messages in rows]
 
     def keep_batch(self, task: Task, token: bytes, messages: bytes) -> Kept:
-        """Keep a batch that a shuffler has sent; when this returns, it is on disk."""
+        """Store a batch that a shuffler has sent; when this returns, it is on disk."""
         with self._transaction():
             added = self._connection.execute(
                 "INSERT OR IGNORE INTO batches VALUES (?, ?, ?, 0)", (task.id, token, messages)
@@ -242,7 +242,10 @@ class MessageStore(OnceOnly):
         return token
 
     def _empty_the_log(self) -> None:
-        """Truncate the write-ahead log, where what was overwritten would stay; readers may wait."""
+        """Truncate the write-ahead log, in which overwritten data would remain.
+
+        Readers may wait.
+        """
         for _ in range(_PATIENCE):
             with self._lock:
                 busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

@@ -1,6 +1,6 @@
 """The planner as a web page: change users, records and epsilon, and see the expected error.
 
-``GET /`` is the page, ``GET /tasks`` lists the tasks and their parameters, ``GET /plan?...`` the
+``GET /`` returns the page, ``GET /tasks`` the tasks and their parameters, ``GET /plan?...`` the
 same answer as :func:`quorate.plan`, ``GET /request?...`` a request file for ``quorate fit``, and
 ``GET /ledger`` budgets and history, if a ledger was named. Only that ledger is read, nothing is
 stored, and the page sends no other requests.
@@ -63,7 +63,7 @@ def page() -> str:
 
 
 def describe_tasks() -> list[dict[str, Any]]:
-    """Return each task with what its error means and the numbers that describe it.
+    """Return each task with its parameters and the meaning of its error.
 
     >>> describe_tasks()[0]["name"]
     'mean'
@@ -87,7 +87,7 @@ def describe_tasks() -> list[dict[str, Any]]:
 
 
 def ask(query: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
-    """Return a status and the plan for the query of an address, as plain data.
+    """Return a status and the plan for a query string, as plain data.
 
     >>> code, answer = ask({"task": "median", "users": "1000", "epsilon": "1", "error": "0.1"})
     >>> code, answer["quorate"]
@@ -106,7 +106,8 @@ def ask(query: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
 def request_file(query: Mapping[str, str]) -> tuple[int, str]:
     """Return a status and a request file for ``quorate fit`` with the numbers of the plan.
 
-    What the plan cannot know (the table, its columns, its ledger) is left to be filled in.
+    Fields that the plan does not determine (the table, its columns, its ledger) are left to be
+    filled in.
 
     >>> code, text = request_file({"task": "mean", "users": "2000", "epsilon": "1"})
     >>> code, 'task = "mean"' in text
@@ -149,7 +150,7 @@ class PlannerPage:
     hosts: tuple[str, ...] = LOOPBACK
 
     def read_ledger(self) -> tuple[int, dict[str, Any]]:
-        """Return budgets, what is left and the history; never anything about data."""
+        """Return budgets, what is left and the history, but nothing about data."""
         from quorate.ledger.entries import entry_for_people
         from quorate.ledger.ledger import Ledger
 
@@ -228,7 +229,7 @@ class _KnownNames:
         await self._app(scope, receive, send)
 
     def _is_known(self, host: str) -> bool:
-        """Whether a host header is a known name or an IP address."""
+        """Return whether a host header is a known name or an IP address."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -2,10 +2,11 @@
 
 In the local model every message is private by itself, so a store may be counted any number of
 times. In the shuffle model a message is hidden only among those it was shuffled with. If it were
-shuffled twice, among other messages each time, the difference would show who came in between. So
-each message is shuffled once. The first tally shuffles the waiting messages into a batch and stores
-it before anything is counted. A later tally adds batches of new messages only. Every user is in one
-batch, and all tallies together have the guarantee of the smallest batch (``docs/protocols.md``).
+shuffled twice, each time among other messages, the difference would show which messages arrived in
+between. So each message is shuffled once. The first tally shuffles the waiting messages into a
+batch and stores it before anything is counted. A later tally adds batches of new messages only.
+Every user is in one batch, and all tallies together have the guarantee of the smallest batch
+(``docs/protocols.md``).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def tally_store(store: MessageStore, task: Task) -> Tally:
 
     In the shuffle model single messages are first shuffled into a batch, which needs as many
     messages as the task states. Running this function on single messages is the role of the
-    shuffler. Batches of another shuffler are counted as they are. If there are too few messages for
-    a batch, they wait; without a new batch the answer stays the same. Messages that the collector
+    shuffler. Batches of another shuffler are counted unchanged. If there are too few messages for a
+    batch, they wait; without a new batch the answer does not change. Messages that the collector
     refused are not counted.
     """
     server = Server(task)

@@ -1,7 +1,7 @@
-"""From a request to an answer: which estimator a task means, its fit, its forecast.
+"""From a request to an answer: the estimator of a task, its fit, its forecast.
 
-``fitting`` a request becomes a fitted estimator · ``unread`` users that no fit has read yet ·
-``forecast`` what the planner says about it.
+``fitting`` fits the estimator of a request · ``unread`` users whose data were not read yet ·
+``forecast`` the planner's forecast for the fit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where the users of a table are kept: in memory, in files, on Dask or on Spark.
 
-The command line names a place in one word: ``local`` (memory), ``files`` (for more than memory
-holds), ``dask://host:port`` for a running scheduler, ``spark://host:port`` or ``local[2]`` for
-Spark. The size of a table does not choose: it follows from the records, and what is said about
-rows that could be read depends on the place.
+On the command line the engine is a single word: ``local`` (memory), ``files`` (for tables larger
+than memory), ``dask://host:port`` for a running scheduler, ``spark://host:port`` or ``local[2]``
+for Spark. It is not chosen by the size of the table, because the size depends on the records, and
+the number of readable rows is counted differently on different engines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MODULES = {"dask": "distributed", "spark": "pyspark"}
 
 @dataclass(frozen=True)
 class Place:
-    """Where the data are processed, in one word; unknown or uninstalled engines are refused here.
+    """Where the data are processed; unknown or uninstalled engines are refused here.
 
     >>> [Place(name).kind for name in ("local", "files", "local[2]", "dask://127.0.0.1:8786")]
     ['local', 'files', 'spark', 'dask']
@@ -67,14 +67,14 @@ class Place:
         return self.kind == "local"
 
     def check(self, table: TableFile) -> None:
-        """Refuse a kind of table that this place cannot read; no row is read."""
+        """Refuse a kind of table that this engine cannot read; no row is read."""
         if self.kind in _MODULES and table.separator is not None:
             raise ParameterError(
                 f"The engine {self.name!r} reads Parquet files, got {str(table.path)!r}."
             )
 
     def connect(self) -> Any:
-        """Return the Dask client or the Spark session, None for this machine; read nothing.
+        """Return the Dask client or the Spark session, or None for this machine; read nothing.
 
         A probe task runs on the workers first: those that cannot run Quorate are refused.
         """
@@ -139,7 +139,7 @@ class UnreadCrowd(DescribedCrowd):
         return self._now().n_users
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
-        """Ask every part."""
+        """Run a function on every part."""
         return self._now().map(work, each)
 
     def derive(
@@ -163,15 +163,15 @@ class UnreadCrowd(DescribedCrowd):
         return self._now().keys()
 
     def take(self, user_indices: ArrayLike) -> Self:
-        """Return the users with these numbers."""
+        """Return the users with these indices."""
         return self._now().take(user_indices)  # type: ignore[return-value]
 
     def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
-        """Return the users with these numbers in the order of their keys."""
+        """Return the users with these indices in the order of their keys."""
         return self._now().take_ranked(ranks)  # type: ignore[return-value]
 
     def nobody(self) -> UserData:
-        """Return a data set of the same description without users."""
+        """Return an empty data set with the same description."""
         return self._schema.nobody()
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
 """From a request to a fitted estimator: checks first, then the charge, then the data.
 
-What can be refused from public knowledge alone is refused first: a wrong parameter, a missing
-budget, a column that does not exist. The estimator then gets a table that nobody has opened yet
-(:class:`~quorate.app.tasks.unread.UnreadUsers`), and opening it begins with the charge. Whatever an
-estimator does, the ledger is charged exactly once, and before a row is read.
+Mistakes that public knowledge alone shows are refused first: a wrong parameter, a missing budget, a
+column that does not exist. Then the estimator gets a table that is not opened yet
+(:class:`~quorate.app.tasks.unread.UnreadUsers`), and opening it begins with the charge. So whatever
+an estimator does, the ledger is charged exactly once, before any row is read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def default_relation(
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
-    """Everything a fit needs to know; all of it is public.
+    """All information for a fit; all of it is public.
 
     >>> columns = Columns(user=("id",), features=("age", "bmi"))
     >>> request = FitRequest(task="mean", columns=columns, epsilon=1.0,
@@ -113,7 +113,7 @@ class FitRequest:
 
     @property
     def names_its_columns(self) -> bool:
-        """Whether the options of the task name all columns but that of the user."""
+        """Whether the options of the task name all columns except that of the user."""
         return TASKS[self.task].frame is not None
 
     def wish(self, columns: Columns) -> Wish:
@@ -129,7 +129,7 @@ class FitRequest:
         )
 
     def declared_columns(self) -> Columns:
-        """Return the columns, completed by what bounds and options say about their types."""
+        """Return the columns, completed by the types that bounds and options imply."""
         dates = {str(each.column): (each.lower, each.upper) for each in self.limits if each.is_date}
         dates = {name: pair for name, pair in dates.items() if name != self.columns.target}
         categories = dict(self.columns.categories)
@@ -141,7 +141,7 @@ class FitRequest:
         return replace(self.columns, categories=categories, dates=dates)
 
     def build(self, columns: Columns) -> Any:
-        """Return the requested estimator, not fitted."""
+        """Return the requested estimator, without fitting it."""
         given: dict[str, Any] = {"epsilon": self.epsilon, "relation": self.relation}
         descriptor = TASKS[self.task]
         if "delta" in descriptor.kind._get_param_names() or self.delta > 0:
@@ -153,7 +153,7 @@ class FitRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerState:
-    """What a ledger says about a data set after a fit."""
+    """The state of a data set's budget after a fit."""
 
     name: str
     budget: Budget
@@ -162,7 +162,7 @@ class LedgerState:
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> LedgerState:
-        """Read the account of ``name``."""
+        """Read the state of the budget of ``name``."""
         change = ledger.budget(name)
         return cls(
             name=name,
@@ -176,7 +176,7 @@ class LedgerState:
 class Fit:
     """A fitted estimator, its request, and what may be reported about it.
 
-    ``n_users`` is None where the number of users is private.
+    ``n_users`` is None if the number of users is private.
     """
 
     request: FitRequest
@@ -213,7 +213,7 @@ class Fit:
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """What the predictions 0 and 1 mean, if the estimator does not store it."""
+        """The labels for the predictions 0 and 1, if the estimator does not store them."""
         named = TASKS[self.request.task].named_classes or not hasattr(self.estimator, "predict")
         return None if named else self.columns.classes
 
@@ -303,11 +303,10 @@ def _with_moves(
     *,
     n_users: int | None,
 ) -> ReadableShare:
-    """Say in the stated error what was dropped, and how far that may move the answer.
+    """Add to the stated error how much was dropped, and its largest effect on the answer.
 
-    All of it follows from released numbers. ``worst`` is what holds without assumptions about the
-    data, so it includes the dropped rows where their effect is limited and ``worst`` is a number of
-    its own.
+    All of it is computed from released numbers. ``worst`` makes no assumptions about the data. So
+    it includes the dropped rows, if their effect is limited and ``worst`` is a number of its own.
     """
     moved_by = TASKS[request.task].moved_by
     if readable.left_out == 0 or readable.is_nothing:
@@ -333,15 +332,15 @@ def _with_moves(
 
 
 def _promise(answer: Guarantee, whole: SharedAccount) -> Guarantee:
-    """Return what the account of the fit was opened with and what was drawn from it.
+    """Return the guarantee that the account was opened with, and what was drawn from it.
 
-    The answer knows more about its unit, and whether anything it did is only idealized.
+    The guarantee of the answer also says which unit is protected, and whether it is only idealized.
     """
     return replace(answer, epsilon=whole.declared.epsilon, events=(whole.event,))
 
 
 def _resolved(request: FitRequest, table: TableFile) -> Columns:
-    """Return the columns with all features named; refuse what does not exist; read no row."""
+    """Return the columns with all features named; refuse missing columns; read no row."""
     frame = TASKS[request.task].frame
     if frame is None:
         return table.resolve(request.declared_columns())
@@ -356,7 +355,7 @@ def _resolved(request: FitRequest, table: TableFile) -> Columns:
 
 
 def _listed_keys(request: FitRequest) -> dict[str, tuple[Any, ...]]:
-    """Return the public keys of the groups by column; nothing where every key has a group."""
+    """Return the public keys of the groups by column; empty if every key has a group."""
     make = TASKS[request.task].parameters
     asked = {} if make is None else make(request.wish(request.columns))
     by, keys = asked.get("by"), asked.get("keys")
@@ -367,14 +366,14 @@ def _listed_keys(request: FitRequest) -> dict[str, tuple[Any, ...]]:
 
 
 def _numbers_of(request: FitRequest, columns: Columns) -> Columns:
-    """Return the columns that a table by group reads as numbers; labels are read as they are."""
+    """Return the columns that a table by group reads as numbers; other columns are labels."""
     frame = TASKS[request.task].frame
     numbers = () if frame is None else frame(request.wish(request.columns))[1]
     return replace(columns, features=numbers, categories={}, dates={}, classes=None)
 
 
 def _with_flags(request: FitRequest, columns: Columns, table: TableFile) -> FitRequest:
-    """Return the request with the range of columns whose type says that they are 0 or 1."""
+    """Return the request with ranges for columns whose type says that they are 0 or 1."""
     flags = [name for name in table.booleans(columns) if name not in columns.categories]
     stated = {limit.column for limit in request.limits}
     if None in stated:
@@ -390,7 +389,7 @@ def _fit_frame(
     table: TableFile,
     charge: Callable[[], None],
 ) -> int | None:
-    """Fit on a table that nobody has read yet; return how many users there are, where public."""
+    """Fit on a table that is not read yet; return the number of users, if it is public."""
     frame = TASKS[request.task].frame
     labels = () if frame is None else frame(request.wish(request.columns))[0]
     ids = columns.protected
@@ -412,7 +411,7 @@ def _fit_frame(
 def _people(
     table: TableFile, columns: Columns, place: Place, charge: Callable[[], None], *, public: bool
 ) -> Crowd:
-    """Return users whom nobody has read yet; reading them begins with the charge."""
+    """Return users whose data are not read yet; reading them begins with the charge."""
     place.check(table)
     if place.is_in_memory:
 
@@ -440,7 +439,7 @@ def _people(
 
 
 def _declared(request: FitRequest, columns: Columns) -> Guarantee:
-    """Return what the estimator will promise; it refuses to promise more than it was given."""
+    """Return the guarantee of the estimator; it must not exceed the requested budget."""
     return Guarantee(
         epsilon=request.epsilon,
         delta=request.delta,
@@ -451,7 +450,10 @@ def _declared(request: FitRequest, columns: Columns) -> Guarantee:
 
 
 def _check_affordable(ledger: Ledger, name: str, request: FitRequest) -> None:
-    """Refuse before even the first line of the file is looked at; the charge itself comes later."""
+    """Refuse an unaffordable fit before the first line of the file is read.
+
+    The charge comes later.
+    """
     if ledger.budget(name).composition == "pld":
         # A list of releases has no largest one; the charge says what is left of it.
         ledger.check_fits(name, _declared(request, request.columns))

@@ -1,8 +1,7 @@
-"""What the planner expects of a fit, from public numbers and from what was released.
+"""The planner's forecast for a fit, from public and released numbers.
 
-Nothing here reads the data: the number of users is public under replacement (there is no forecast
-under addition and removal, where it is not), and how much users differ is known only if the fit
-released it.
+Nothing here reads the data. The number of users is public under replacement (under add or remove it
+is not, and there is no forecast), and how much users differ is known only if the fit released it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables with labels, which are read only when a fit needs them.
 
-Most tasks read numbers, grouped by user as they are read (:mod:`quorate.app.tasks.unread`). A
-table by group reads labels too, so it gets the columns as they are, beside a column of ids; names
-and types are known before, and the first look at a row begins with the charge.
+Most tasks read numbers, grouped by user while they are read (:mod:`quorate.app.tasks.unread`). A
+table by group also reads labels, so it gets the original columns and a column of ids. Names and
+types are known before; reading the first row begins with the charge.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class UnreadTable:
         return list(self._schema.names)
 
     def __getitem__(self, rows: slice) -> Any:
-        """Return the columns without a row; nothing else can be had without reading."""
+        """Return the columns without any row; everything else requires reading."""
         if rows != slice(None, 0):
             raise ParameterError("Expected [:0]: a table that was not read has no rows to take.")
         return self._schema.empty_table()
@@ -56,7 +56,7 @@ class UnreadTable:
         return int(self._now().num_rows)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Read the table, and hand it on as Arrow does."""
+        """Read the table, and return it as an Arrow stream."""
         return self._now().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

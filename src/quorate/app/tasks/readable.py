@@ -1,11 +1,11 @@
-"""How much of a table could be read: private estimates of what was dropped.
+"""Private estimates of how much of a table could be read.
 
-A CSV file declares no types, and a label may be spelt in another way than its class. What cannot be
-read is missing by a public rule and never an error, because an error would tell of a value: columns
-of "1,250" and "3.5.2021" would be answered as if nobody had brought anything. So a small part of
-the budget pays for numbers that say what was dropped: the average share of a person's rows that
-could be read and, where the answer depends on them, the share of people who lost a row or the
-number of dropped rows (:class:`~quorate.app.catalogue.left_out.Weighing`).
+A CSV file declares no types, and a label may be spelt differently from its class. A cell that
+cannot be read is missing by a public rule and never an error, because an error would reveal a
+value. So a table with columns like "1,250" and "3.5.2021" would be answered as if it were empty. So
+a small part of the budget pays for numbers that measure what was dropped: the average share of a
+person's rows that could be read and, if the answer depends on them, the share of people who lost a
+row or the number of dropped rows (:class:`~quorate.app.catalogue.left_out.Weighing`).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _SMALLEST_EPSILON = 1e-3
 class ReadableShare:
     """The share of the rows of a person that could be read, on average over people.
 
-    ``moves`` says how far the dropped rows may move each number of the answer, where that follows
+    ``moves`` bounds how far the dropped rows may move each number of the answer, if this follows
     from released numbers and the public bounds. :meth:`stated_with` adds it to a stated error.
-    ``people`` and ``dropped`` are upper limits, or None where they were not released.
+    ``people`` and ``dropped`` are upper limits, or None if they were not released.
 
     >>> found = ReadableShare(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
     ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
@@ -95,11 +95,11 @@ class ReadableShare:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there is nothing to answer about.
+        """Return whether there is nothing to answer about.
 
-        That is so if the estimate cannot be told from zero and is surely less than one half, or if
-        surely less than a tenth of the rows could be read. The second rule does not hold for listed
-        keys, which may be rare.
+        This is the case if the estimate cannot be distinguished from zero and is almost surely
+        below one half, or if almost surely less than a tenth of the rows could be read. The second
+        rule does not apply to listed keys, which may be rare.
         """
         most = self.share + self.bound
         if self.share <= self.bound and most < _LITTLE:
@@ -121,13 +121,13 @@ class ReadableShare:
 
     @property
     def not_covered(self) -> str:
-        """The sentence for answers on which the effect of dropped rows cannot be bounded."""
+        """A sentence for answers on which the effect of dropped rows cannot be bounded."""
         return f"It does not cover dropped rows: {self.dropped_at_most}."
 
     def covered(self, confidence: float) -> str:
-        """Say how far dropped rows may move each number, and with which confidence.
+        """Return a sentence: how far dropped rows may move each number, with which confidence.
 
-        ``confidence`` is that of the stated error; both may fail.
+        ``confidence`` is that of the stated error; both the error and the count may fail.
         """
         moves = ", ".join(f"{name} by up to {figure(by)}" for name, by in self.moves.items())
         return (
@@ -158,7 +158,7 @@ class ReadableShare:
     def stated_with(self, bound: float, confidence: float) -> tuple[float, float] | None:
         """Return the error including dropped rows, and its confidence; None if there is no bound.
 
-        The stated error and the count may both fail, so the two chances of failure add up.
+        The stated error and the count may both fail, so the two failure probabilities add up.
 
         >>> found = ReadableShare(share=0.7, bound=0.05, confidence=0.95, unit="patient", rows=True,
         ...             guarantee=Guarantee(epsilon=0.05, delta=0.0), moves={"age": 42.0})
@@ -173,7 +173,7 @@ class ReadableShare:
         return round(confidence + self.confidence - 1.0, 12)
 
     def to_dict(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return the estimate as plain data."""
         return {
             "share": self.share,
             "bound": self.bound,
@@ -215,7 +215,7 @@ class RowCounts:
     def shares(self, *, with_losses: bool = False) -> UserData:
         """Return one row per user: their readable share, and whether they lost a row.
 
-        A function of that user's rows alone: a ratio of two counts.
+        It is a function of that user's rows alone: a ratio of two counts.
         """
         share = self.readable / np.maximum(self.rows, 1)
         columns = [share, np.where(self.readable < self.rows, 1.0, 0.0)]
@@ -236,7 +236,7 @@ class RowCounts:
 def needs_count(
     table: TableFile, columns: Columns, epsilon: float, listed: Listed | None = None
 ) -> bool:
-    """Return whether the schema leaves open how many rows are readable, so counting helps.
+    """Return whether the schema leaves open how many rows are readable, so that counting helps.
 
     This holds for files without declared types, for labels, categories and dates in text, and for
     groups whose keys are ``listed``.
@@ -249,7 +249,7 @@ def needs_count(
 
 
 def split_epsilon(epsilon: float) -> tuple[float, float]:
-    """Return the epsilon of the answer and the epsilon of the count; they add up to at most all.
+    """Return the epsilons of the answer and of the count; their sum is at most all.
 
     >>> answer, count = split_epsilon(1.0)
     >>> round(answer, 6), round(count, 6), answer + count <= 1.0
@@ -260,7 +260,7 @@ def split_epsilon(epsilon: float) -> tuple[float, float]:
 
 
 def held_by_users(users: UserData) -> UserData:
-    """Return a row for each user: 1 for one who holds a record, 0 for one who does not.
+    """Return a row for each user: 1 for a user with a record, 0 for a user without.
 
     >>> people = UserData.from_arrays([[1.0], [float("nan")]], users=[8, 9])
     >>> held_by_users(people).X.ravel().tolist()
@@ -274,8 +274,8 @@ def held_by_users(users: UserData) -> UserData:
 def count_rows(table: TableFile, columns: Columns, listed: Listed | None = None) -> RowCounts:
     """Count the rows of each user, and those that can be read.
 
-    A row can be read if its numbers, days and label can be, its categories are on their lists, and
-    the keys of its group are among those ``listed``.
+    A row can be read if its numbers, days and label can be read, its categories are listed, and the
+    keys of its group are among those ``listed``.
     """
     readable, ids = table.readable(columns)
     for name, labels in (listed or {}).items():
@@ -300,8 +300,8 @@ def release_readable_share(
 ) -> ReadableShare:
     """Release how much was dropped, in the numbers that ``weighing`` needs.
 
-    The cost is taken from the account of the fit. Of a crowd only the share of users with a row is
-    released. ``listed`` says that a row must have a listed key, too.
+    The cost is taken from the account of the fit. For a crowd only the share of users with a row is
+    released. ``listed`` says that a row must also have a listed key.
     """
     in_rows = isinstance(counted, RowCounts)
     both = in_rows and weighing is Weighing.ROWS

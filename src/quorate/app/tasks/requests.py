@@ -1,7 +1,7 @@
-"""A fit as a file: what was asked, in a form that people read and that can be run again.
+"""Requests for a fit as files, in a form that people can read and run again.
 
-A request is TOML: the table, who a user is, which columns count, the public ranges, the budget. All
-of it is public, and nothing in it comes from records, so it may lie beside a report.
+A request is TOML: the table, the unit, the columns, the public ranges, the budget. All of it is
+public, and nothing in it comes from records, so it may be stored next to a report.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _KEYS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFile:
-    """What a request file says: a fit, its table, and where results go."""
+    """The contents of a request file: a fit, its table, and its output files."""
 
     request: FitRequest
     table: Path
@@ -146,7 +146,7 @@ def read_request(path: Path) -> RequestFile:
 
 
 def _option(value: Any) -> str:
-    """Return an option as the command line would write it; lists and tables as JSON."""
+    """Return an option in the form of the command line; lists and tables as JSON."""
     return json.dumps(value) if isinstance(value, list | dict) else str(value)
 
 
@@ -198,7 +198,7 @@ def request_text(request: FitRequest, table: Path | str) -> str:
 
 
 def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None) -> str:
-    """Return a request to fill in, from the names of the columns of ``table`` alone.
+    """Return a request file to fill in, from the column names of ``table`` alone.
 
     No row is read: two tables with the same columns give the same text.
     """
@@ -243,10 +243,10 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
 
 
 def _proposed_dialect(table: Path) -> tuple[Dialect, list[str]]:
-    """Return how a table seems to be written, by its header alone, and the lines that say so.
+    """Return the format that the header of a table suggests, and lines that say so.
 
-    What only rows could tell is asked: how numbers are written where the separator is a semicolon,
-    and the encoding of the cells.
+    Settings that only rows could show are left for the user: the form of numbers if the separator
+    is a semicolon, and the encoding of the cells.
     """
     usual = TableFile(table).separator
     if usual is None:
@@ -311,7 +311,7 @@ def asked_lines(
 
 @dataclass(frozen=True)
 class _Held:
-    """The values of a file, each refused by its name if it is of another type."""
+    """The values of a file; a value of another type is refused by its name."""
 
     document: Mapping[str, Any]
     path: Path
@@ -336,7 +336,7 @@ class _Held:
         return found
 
     def place(self, key: str) -> Path | None:
-        """Return a path as it is meant from where the request lies."""
+        """Return a path relative to the folder of the request."""
         written = self._of(key, str, "a path", None)
         return None if written is None else self.path.parent / written
 

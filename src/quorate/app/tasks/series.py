@@ -1,4 +1,4 @@
-"""A series as a file: what ``quorate series`` reads from TOML, and the rows of one period."""
+"""Series described in TOML files, for ``quorate series``, and the rows of one period."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SeriesFile:
 
     @classmethod
     def read(cls, path: Path) -> SeriesFile:
-        """Read a file; refuse fields that there are not, and files that lack one."""
+        """Read a file; refuse unknown fields and missing ones."""
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
@@ -109,7 +109,7 @@ def _relation(word: Any) -> Relation:
 
 
 def _pairs(found: Any) -> Any:
-    """Return lists of two as pairs, which TOML does not have."""
+    """Return lists of two entries as pairs, which TOML does not have."""
     if not isinstance(found, Mapping):
         return found
     return {name: tuple(x) if isinstance(x, list) else x for name, x in found.items()}

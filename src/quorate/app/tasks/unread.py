@@ -1,10 +1,10 @@
-"""Data that are not read before somebody needs them.
+"""Data that are not read until they are needed.
 
-Budget is charged first and data are touched afterwards. That order is worth nothing if a file has
-to be read in order to call ``fit``: an over-budget request would have read it. An
-:class:`UnreadUsers` is a ``UserData`` that knows its unit and its columns and reads the rest at the
-first look; who makes one lets the charge be the first thing that reading does. Whatever follows
-from the columns can so be refused before the charge.
+Budget is charged first and data are touched afterwards. This order would be useless if a file had
+to be read in order to call ``fit``: a request beyond the budget would already have read it. An
+:class:`UnreadUsers` is a ``UserData`` that knows its unit and its columns and reads the rest at
+first use; its creator makes the charge the first step of reading. So mistakes in the columns can be
+refused before the charge.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class UnreadUsers(UserData):
     read : callable
         Returns the ``UserData``; called at most once.
     unit : str, default="user"
-        What is protected (such as patient), known without reading.
+        The word for the protected unit (such as patient), known without reading.
     names : sequence of str, optional
         The features, if they are known without reading.
     target : bool, default=False
         Whether there is a target, if the features are known.
     count : callable, optional
-        Returns the number of users from the ids alone, where it is public.
+        Returns the number of users from the ids alone, if it is public.
 
     Examples
     --------

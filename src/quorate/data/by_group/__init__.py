@@ -1,9 +1,9 @@
-"""From the records of a frame or a crowd to what each person holds in each group, fast.
+"""Counts and sums by user and group, computed quickly from the records of a table or a crowd.
 
-``reading`` records under the numbers of their groups · ``frames`` those of a frame whose groups are
-known · ``short_texts`` labels in a column of texts · ``person_cells`` exact integers per person and
-group · ``filling`` all cells in one pass · ``background`` work in a second thread ·
-``reused_memory`` memory that is used again.
+``reading`` group numbers of records · ``frames`` records of a table whose groups are known ·
+``short_texts`` labels in a text column · ``person_cells`` exact integers per user and group ·
+``filling`` all cells in one pass · ``background`` a second thread · ``reused_memory`` reuse of
+memory.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ def with_a_thread(
 ) -> Iterator[tuple[Item, Made]]:
     """Yield each item with the result of ``work``, helped by a thread if there are many rows.
 
-    The thread starts at once with the first items. The consumer takes finished items and, if none
-    is ready, works on the last one itself. Items come in any order, so a result that combines them
-    must not depend on their order.
+    The thread starts immediately with the first items. The consumer takes finished items and, if
+    none is ready, works on the last one itself. Items come in any order, so a result that combines
+    them must not depend on their order.
 
     >>> sorted(with_a_thread(str, [1, 2], rows=10))
     [(1, '1'), (2, '2')]

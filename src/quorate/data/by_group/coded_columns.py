@@ -1,8 +1,8 @@
-"""Groups and conditions on columns of a crowd: numbers, or categories that were coded.
+"""Groups and conditions on columns of a crowd: numbers, or encoded categories.
 
-A crowd holds numbers. A column of labels that was read with ``categories={"clinic": ["north",
+A crowd has numbers only. A column of labels that was read with ``categories={"clinic": ["north",
 "south"]}`` became one column of zeros and ones for each label, ``clinic=north`` and
-``clinic=south`` (:mod:`quorate.data.coding`); a table can be grouped by ``clinic`` all the same.
+``clinic=south`` (:mod:`quorate.data.coding`). A table can still be grouped by ``clinic``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CategoryColumns:
-    """Finds which of several columns of zeros and ones holds the one.
+    """Finds which of several columns of zeros and ones has the one.
 
     >>> CategoryColumns((1, 2))(np.array([[5.0, 0.0, 1.0], [5.0, 0.0, 0.0]])).tolist()
     [1, -1]
@@ -35,7 +35,7 @@ class CategoryColumns:
     columns: tuple[int, ...]
 
     def __call__(self, rows: Floats) -> Integers:
-        """Return the place of the first column that holds a one in each row, or -1."""
+        """Return the index of the first column with a one in each row, or -1."""
         found = np.full(len(rows), -1, dtype=np.int64)
         for place, column in reversed(list(enumerate(self.columns))):
             found[rows[:, column] == 1.0] = place
@@ -44,7 +44,7 @@ class CategoryColumns:
 
 @dataclass(frozen=True)
 class Combined:
-    """Numbers all combinations of the labels of several columns, the last running fastest.
+    """Numbers all combinations of the labels of several columns; the last column varies fastest.
 
     >>> both = Combined((CategoryColumns((0, 1)), CategoryColumns((2, 3, 4))), (2, 3))
     >>> both(np.array([[0.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0]])).tolist()
@@ -66,7 +66,7 @@ class Combined:
 
 @dataclass(frozen=True)
 class ColumnHolds:
-    """Returns which rows fulfil a condition on a column of numbers.
+    """Returns which rows satisfy a condition on a numeric column.
 
     >>> ColumnHolds(0, Condition("age", lower=18.0))(np.array([[17.0], [18.0]])).tolist()
     [False, True]
@@ -76,13 +76,13 @@ class ColumnHolds:
     condition: Condition
 
     def __call__(self, rows: Floats) -> NDArray[np.bool_]:
-        """Return whether each row fulfils it."""
+        """Return whether each row satisfies the condition."""
         return self.condition.holds(rows[:, self.column])
 
 
 @dataclass(frozen=True)
 class _InCategories:
-    """Returns which rows hold one of several labels of a coded column."""
+    """Returns which rows have one of several labels of an encoded column."""
 
     columns: CategoryColumns
 

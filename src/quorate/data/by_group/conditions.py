@@ -1,8 +1,9 @@
-"""Public conditions on records: which of them a statistic is about.
+"""Public conditions on records, which select the records of a statistic.
 
-A condition is data, not code: a range, a value or a list of values for each column it names, all of
-which must hold. So it is checked before anything is charged, can be sent to workers and written
-into a request, and depends on the record alone. A missing value fulfils no condition.
+A condition is data, not code. For each column that it names it gives a range, a value or a list of
+values, and all of these must be satisfied. So it can be checked before anything is charged, sent to
+workers and written into a request, and it depends on the record alone. A missing value satisfies no
+condition.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Condition:
-    """What one column must hold: a number in a range, or one of several labels.
+    """The condition on one column: a number in a range, or one of several labels.
 
     >>> Condition("age", lower=18.0, upper=30.0).holds(np.array([18.0, 31.0, np.nan])).tolist()
     [True, False, False]
@@ -44,7 +45,7 @@ class Condition:
         return self.labels is None
 
     def holds(self, values: Floats) -> NDArray[np.bool_]:
-        """Return for each number whether it fulfils the condition."""
+        """Return for each number whether it satisfies the condition."""
         if self.labels is None:
             return (values >= self.lower) & (values <= self.upper)
         wanted = [float(x) for x in self.labels if isinstance(x, numbers.Real)]
@@ -54,7 +55,7 @@ class Condition:
 def as_conditions(where: Any) -> tuple[Condition, ...]:
     """Parse ``where=``: ``{"age": (18, 30), "city": ["Bonn", "Ulm"], "new": True}``.
 
-    A pair is a range including its ends, with None for an open end; a list holds the allowed
+    A pair is a range including its ends, with None for an open end; a list contains the allowed
     values; anything else is the only allowed value.
 
     >>> as_conditions({"age": (18, None)})[0].upper

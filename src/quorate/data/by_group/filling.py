@@ -1,24 +1,23 @@
 r"""All cells of all people as one table, filled block by block in one pass over the records.
 
-Where people and groups are so few that the table of all cells is about as large as the records, it
-is filled at once: nothing is sorted, no array of the length of the records is written, and two
-threads take blocks in turn, each into a table of its own; the tables are added up. All entries are
-integers, so it does not matter who took which block.
+If users and groups are so few that the table of all cells is about as large as the records, it is
+filled directly. Nothing is sorted, and no array of the length of the records is written. Two
+threads process blocks in turn, each with a table of its own, and the tables are added up. All
+entries are integers, so it does not matter which thread processed which block.
 
 Counts share a table with the sums of the first column. A record with the value s, in whole steps
-from -S to S, adds :math:`2^{50} + S + s`, with :math:`S = 2^{36}`: a cell of c records holds
-:math:`2^{50} c + u` with :math:`0 \le u \le 2^{37} c`, and count and sum are read off it unless
+from -S to S, adds :math:`2^{50} + S + s`, with :math:`S = 2^{36}`. So a cell of c records contains
+:math:`2^{50} c + u` with :math:`0 \le u \le 2^{37} c`, and count and sum can be extracted unless
 :math:`c \ge 2^{13}`.
 
 Why this is seen
 ----------------
-Arithmetic is modulo :math:`2^{64}`. What is read off as the count is
-:math:`c + \lfloor u/2^{50} \rfloor`, modulo :math:`2^{14}`. It is c for every cell or, if the
-counts of all cells add up to the number N of records, would have to be too large by
-:math:`2^{14}` in all where it is too small by as much in another cell; but all cells together are
-too large by at most :math:`2^{-13} N`, which is less if :math:`N < 2^{27}`. So a table whose counts
-add up to N is exact; any other is discarded, and the sums are computed in another way. Either way
-gives the same cells; only the time differs.
+Arithmetic is modulo :math:`2^{64}`. The extracted count is :math:`c + \lfloor u/2^{50} \rfloor`,
+modulo :math:`2^{14}`. If the counts of all cells add up to the number N of records, the count is c
+for every cell. Otherwise some cell would be too small by :math:`2^{14}`, and other cells together
+too large by as much. But all cells together are too large by at most :math:`2^{-13} N`, which is
+less if :math:`N < 2^{27}`. So a table whose counts add up to N is exact; any other is discarded,
+and the sums are computed in another way. Both ways give the same cells; only the time differs.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ class Filled:
     Attributes
     ----------
     taken : array of bool, one per possible person
-        Whether any record belongs to it, in whichever group.
+        Whether the person has any record, in any group.
     owners : array of integers
         The index of each cell's person, among persons with records.
     groups : array of integers
     starts : array of integers
-        Where the cells of each person begin, followed by the end.
+        The index of the first cell of each person, followed by the end.
     counts : array of integers
     sums : list of arrays of integers
         In whole grid steps.
@@ -74,7 +73,7 @@ class Filled:
 
 
 def add_into(table: Integers, rows: Integers, columns: Integers, values: Integers) -> None:
-    """Add ``values`` to the cells (row, column) of a table; all of them must be in it.
+    """Add ``values`` to the cells (row, column) of a table; all of them must be inside it.
 
     >>> table = np.zeros((2, 3), dtype=np.int64)
     >>> add_into(table, np.array([0, 1, 0]), np.array([2, 0, 2]), np.array([5, 7, 1]))
@@ -104,12 +103,12 @@ def fill(
     Parameters
     ----------
     seat : callable
-        Returns the row of the table of each record in a slice; ``seats`` for records of no user.
+        Returns the table row of each record in a slice; ``seats`` for records without a user.
     read : callable
-        Returns the numbers of their groups, ``groups`` for none, and their values, column by
+        Returns the group numbers of records (``groups`` for none) and their values, column by
         column.
     rows : int
-        How many records there are.
+        The number of records.
     seats, groups : int
     sums : tuple of ValueColumn
         The columns to add up.
@@ -148,7 +147,7 @@ def fill(
 def _added(
     column: ValueColumn | None, values: Sequence[Floats], size: int, *, counted: bool
 ) -> Integers:
-    """Return what each record adds to a table."""
+    """Return the number that each record adds to a table."""
     if column is None:
         return np.full(size, 1 << _COUNT, dtype=np.int64)
     steps = column.whole_steps(values[column.column])

@@ -1,8 +1,8 @@
-"""The records of a frame whose groups are known, read when their cells are asked for.
+"""The records of a table whose groups are known; they are read when cells are needed.
 
 Mostly they are counted as they are read, block by block
-(:mod:`quorate.data.by_group.filling`). Where the table of all cells would be much longer than
-the records, or medians are asked for, all of them are read first.
+(:mod:`quorate.data.by_group.filling`). If the table of all cells would be much longer than the
+records, or if medians are needed, all records are read first.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _ROOMY = 2
 
 @dataclass(frozen=True, eq=False)
 class FrameRecords:
-    """Records of a frame, and how they are read.
+    """Records of a data frame, and the functions that read them.
 
     Parameters
     ----------
     table : Arrow table or None
         None if no column is read.
     seats : Seats
-        Whose record each row is.
+        The user of each row, as an array index.
     width : int
-        How many columns of values there are.
+        The number of value columns.
     numbers : callable
-        Returns the number of the group of each row, -1 for none, and the values, column by column,
-        of an Arrow table of this many rows.
+        Returns the group number of each row (-1 for none) and the values, column by column, for
+        this many rows of an Arrow table.
     grouped : callable
         Groups ids into people, and refuses invalid ids.
     """

@@ -1,9 +1,9 @@
 """Join a table of people, one row per person, to a table of their records.
 
-Public rules: a record gets the attributes of the row that bears the same id. People who are not
-listed, or are listed more than once, have none: all their attributes are missing. So what a record
-gets depends on rows of its own person alone, in both tables. Which columns are joined, and whether
-ids fit, is seen from names and types.
+These are the public rules: a record gets the attributes of the row with the same id. People who are
+not listed, or are listed more than once, have no attributes: all of them are missing. So the
+attributes of a record depend only on rows of the same person, in both tables. Names and types alone
+decide which columns are joined, and whether ids match.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["joined", "joined_schema"]
 
 
 def joined_schema(X: Any, users: Any, people: Any, columns: Sequence[str]) -> Any:
-    """Return the joined table without its rows; refuse invalid names and types.
+    """Return the schema of the joined table; refuse invalid names and types.
 
     >>> import pyarrow as pa
     >>> visits, people = pa.table({"who": [7], "wait": [3.0]}), pa.table({"who": [7], "age": [31]})
@@ -71,7 +71,7 @@ def joined(X: Any, people: Any, *, users: str, columns: Sequence[str]) -> Any:
 
 
 def _places(ids: Any, listed: Any) -> NDArray[np.int64]:
-    """Return the row of ``listed`` that bears each id, or -1 without one or with several."""
+    """Return the row of ``listed`` with each id, or -1 if there is none or several."""
     import pyarrow.compute as pc
 
     codes, distinct = distinct_ids(ids)
@@ -88,7 +88,7 @@ def _places(ids: Any, listed: Any) -> NDArray[np.int64]:
 
 
 def _common(one: Any, other: Any) -> Any:
-    """Return a type that holds the ids of both tables, as their types say."""
+    """Return a type for the ids of both tables, according to their declared types."""
     import pyarrow as pa
 
     integers = [pa.types.is_integer(each) for each in (one, other)]
@@ -105,7 +105,7 @@ def _common(one: Any, other: Any) -> Any:
 
 
 def _long(column: Any) -> Any:
-    """Return texts as a type for more than 2^31 bytes, because some may be repeated often."""
+    """Return texts in a type for more than 2^31 bytes, because some may be repeated often."""
     import pyarrow as pa
 
     if not kinds.is_text(column.type):

@@ -1,9 +1,9 @@
-"""Which groups a table has: a public list of keys, or those that many people share.
+"""The groups of a table: a public list of keys, or popular keys found privately.
 
-The groups of a table are an output like its cells. They are named beforehand (one list for each
-column, of which all combinations are in the table, also those that nobody holds) or found privately
-(:mod:`quorate.tabulate.popular_keys`); they are never read off the records. A record whose key is
-missing, or not in the list, is in no group.
+The groups of a table are an output like its cells. They are listed beforehand (one list for each
+column; all combinations are in the table, also empty ones) or found privately
+(:mod:`quorate.tabulate.popular_keys`). They are never taken from the records directly. A record
+whose key is missing, or not in the list, belongs to no group.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def as_keys(keys: Any, by: tuple[str, ...]) -> tuple[Labels, ...]:
 
 
 def as_rows(keys: Any, by: tuple[str, ...]) -> tuple[Row, ...] | None:
-    """Return the combinations of labels where ``keys`` lists them; None if it lists labels.
+    """Return the combinations of labels if ``keys`` lists them; None if it lists labels.
 
     >>> as_rows([("de", "Bonn"), ("fr", "Lyon")], ("country", "city"))
     (('de', 'Bonn'), ('fr', 'Lyon'))
@@ -136,7 +136,7 @@ def _listed(labels: Any) -> list[Any] | None:
 
 
 def key_rows(labels: tuple[Labels, ...]) -> tuple[Row, ...]:
-    """Return all combinations of labels, the last column running fastest.
+    """Return all combinations of labels; the last column varies fastest.
 
     >>> key_rows((("a", "b"), (1, 2)))
     (('a', 1), ('a', 2), ('b', 1), ('b', 2))
@@ -145,9 +145,9 @@ def key_rows(labels: tuple[Labels, ...]) -> tuple[Row, ...]:
 
 
 def column_places(column: Any, labels: Labels, *, name: str) -> NDArray[np.int64]:
-    """Return the place of each entry of an Arrow column among ``labels``, or -1.
+    """Return the index of each entry of an Arrow column among ``labels``, or -1.
 
-    Whether labels fit the column is decided by their types, never by an entry.
+    Whether labels fit the column is decided by declared types, never by an entry.
 
     >>> import pyarrow as pa
     >>> column_places(pa.array(["b", None, "z", "a"]), ("a", "b"), name="city").tolist()
@@ -196,7 +196,7 @@ def _known(labels: Labels, kind: Any) -> Any:
 
 
 def _moment(label: Any) -> Any:
-    """Return a date as a date and a time; None for a number, which Arrow would take for ticks.
+    """Return a date as a date and time; None for a number, which Arrow would read as ticks.
 
     >>> _moment("2020-01-02"), _moment(7)
     (datetime.datetime(2020, 1, 2, 0, 0), None)
@@ -213,7 +213,7 @@ def _moment(label: Any) -> Any:
 
 
 def _places(chunk: Any, known: Any) -> NDArray[np.int64]:
-    """Return the place of each entry of an Arrow array among ``known``, or -1."""
+    """Return the index of each entry of an Arrow array among ``known``, or -1."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(chunk.type) and len(chunk.dictionary) <= len(chunk):
@@ -227,9 +227,9 @@ def _places(chunk: Any, known: Any) -> NDArray[np.int64]:
 
 
 def _found(column: Any, known: Any) -> Any:
-    """Return the place of each entry among ``known``; None where Arrow cannot compare the type.
+    """Return the index of each entry among ``known``; None if Arrow cannot compare the type.
 
-    Texts are compared as octets: they need not be valid UTF-8, and this is not checked.
+    Texts are compared as bytes: they need not be valid UTF-8, and this is not checked.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -249,11 +249,11 @@ class NumberKeys:
     ----------
     columns : tuple of int
     labels : tuple of tuples of float
-        Of each column.
+        The labels of each column.
     rows : tuple of tuples of float
-        The groups in their order: one label of each column.
+        The groups in their order, with one label for each column.
     others : bool, default=False
-        Whether all other keys, which must be numbers, are one more group, the last.
+        Whether all other keys, which must be numbers, form an additional last group.
 
     Examples
     --------
@@ -297,14 +297,14 @@ class NumberKeys:
 
 
 class LabelNumbers:
-    """Labels that are stored as numbers: whole numbers are labels, all others are no label.
+    """Labels that are stored as numbers: whole numbers are labels, other numbers are not.
 
     >>> LabelNumbers().label(3.0), LabelNumbers().label(2.5)
     (3, None)
     """
 
     def label(self, number: float) -> Any:
-        """Return the label that a number in the column means."""
+        """Return the label that a number in the column stands for."""
         return int(number) if float(number).is_integer() and abs(number) < 2**53 else None
 
     def number(self, label: Any) -> float:

@@ -1,13 +1,13 @@
-"""From records to cells: what each person holds in each group, in exact integers.
+"""Cells of users and groups, computed from records in exact integers.
 
-A *cell* is one person in one group: how many records, and the sum of each value over them. Values
-are clipped to their public range and rounded to whole steps of it before they are added up, so the
-sums are exact, whatever the order in which records arrive and wherever they lie. A crowd of records
-becomes a crowd of cells, which stays where the records are; everything a table releases is computed
-from cells.
+A *cell* is one user in one group: the number of records, and the sum of each value over them.
+Values are clipped to their public range and rounded to whole steps of it before they are added up.
+So the sums are exact, in whatever order records arrive and wherever they are stored. A crowd of
+records becomes a crowd of cells, which stays where the records are stored; everything that a table
+releases is computed from cells.
 
-Public rules: a record whose group is not among the keys is in no cell; a value outside its range
-counts as the nearest end of it, and NaN, where a crowd holds one, as the middle.
+These are the public rules: a record whose group is not among the keys is in no cell; a value
+outside its range is replaced by the nearest end, and NaN, if a crowd has one, by the middle.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class GroupColumn:
     column: int = 0
 
     def __call__(self, rows: Floats) -> Integers:
-        """Return the numbers; what is no number of a group is none."""
+        """Return the numbers; -1 for a value that is not a group number."""
         values = rows[:, self.column]
         known = (values >= 0) & (values < self.groups)
         numbers = np.where(known, values, -1.0).astype(np.int64)
@@ -97,7 +97,7 @@ class ValueColumn:
 
     @property
     def half_width(self) -> float:
-        """How far a value can be from the middle."""
+        """The largest distance of a value from the middle."""
         return self.upper / 2 - self.lower / 2
 
     @property
@@ -106,7 +106,7 @@ class ValueColumn:
         return self.half_width / STEPS
 
     def steps(self, values: Floats) -> Floats:
-        """Return each value's distance from the middle in whole steps, the nearest number."""
+        """Return each value's distance from the middle, rounded to whole steps."""
         found = np.empty(len(values))
         for start in range(0, len(values), _BLOCK):
             scaled = self._scaled(values[start : start + _BLOCK])
@@ -140,8 +140,8 @@ class ValueColumn:
 class ToCells:
     """Turns the records of a part into its cells: a change for ``Crowd.derive``.
 
-    Each person's records become one row for each group they are in, in the order of the groups: the
-    group, the number of records, the sum in steps of each column of ``sums``, and the person's own
+    Each user's records become one row for each group of the user, in the order of the groups: the
+    group, the number of records, the sum in steps of each column of ``sums``, and the user's own
     median in the group of each column of ``medians``.
 
     Examples
@@ -180,7 +180,7 @@ class ToCells:
         people : Crowd
             The users; their records are not read.
         places : array of integers
-            The number of each record's person times the number of groups, plus the number of its
+            The index of each record's user times the number of groups, plus the number of its
             group; -1 for a record without a group.
         columns : sequence of arrays
             The columns to which ``column`` of a :class:`ValueColumn` refers.
@@ -236,7 +236,7 @@ class Cells:
     X : array of shape (cells, columns)
         All columns, each contiguous in memory.
     starts : array of shape (people + 1,)
-        Where the cells of each person begin.
+        The index of the first cell of each person, and the end.
     """
 
     owners: Integers
@@ -278,7 +278,7 @@ class Cells:
 
     @property
     def n_users(self) -> int:
-        """How many people there are, including those without a cell."""
+        """The number of users, including those without a cell."""
         return len(self.starts) - 1
 
     @cached_property
@@ -294,7 +294,7 @@ class Cells:
 
 
 def cells_of(part: UserData) -> Cells:
-    """Return owners, groups and all columns of the cells of a part.
+    """Return the user, the group and all columns of the cells of a part.
 
     >>> cells = cells_of(UserData([[1.0, 3.0], [0.0, 2.0]], offsets=[0, 1, 2]))
     >>> cells.owners.tolist(), cells.groups.tolist(), cells.X.tolist()
@@ -335,7 +335,7 @@ class _Sums:
         return cls(steps, np.asarray(totals, dtype=np.float64))
 
     def exact(self, places: Integers, most: int) -> NDArray[Any]:
-        """Return the exact sums, if no place holds more than ``most`` records."""
+        """Return the exact sums, if no position has more than ``most`` records."""
         if most * STEPS < _EXACT:
             return self.totals
         totals = np.zeros(len(self.totals), dtype=np.int64)

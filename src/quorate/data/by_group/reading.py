@@ -1,8 +1,8 @@
-"""From a frame or a crowd to records under the numbers of their groups.
+"""Group numbers of the records of a data frame or a crowd.
 
-A frame may hold keys of any kind; they become numbers row by row, before records are grouped by
-user. A crowd holds numbers already, wherever it lies. In both cases everything that can be wrong is
-seen from names and types, before anything is paid.
+A data frame may have keys of any kind; they become numbers row by row, before records are grouped
+by user. A crowd has numbers already, wherever it is stored. In both cases all mistakes are found
+from names and types, before anything is paid.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Holds = Callable[[Floats], NDArray[np.bool_]]
 
 
 def names_of(X: Any) -> tuple[str, ...]:
-    """Return the names of the columns of a frame or a crowd; refuse what has none.
+    """Return the column names of a data frame or a crowd; refuse tables without names.
 
     >>> import pyarrow as pa
     >>> names_of(pa.table({"city": ["Bonn"]}))
@@ -87,7 +87,7 @@ def names_of(X: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Selected:
-    """Numbers the groups of the records that fulfil all conditions."""
+    """Numbers the groups of the records that satisfy all conditions."""
 
     conditions: tuple[Holds, ...]
     numbers: GroupNumbers
@@ -107,7 +107,7 @@ class _OneGroup:
 
 @dataclass(frozen=True, eq=False)
 class _Renumbered:
-    """Numbers groups anew, those of rows or those of a table with its values."""
+    """Renumbers groups: those of rows, or those of a table together with its values."""
 
     numbers: Callable[..., Any]
     places: NDArray[np.int64]
@@ -124,18 +124,18 @@ class _Renumbered:
 
 @dataclass(frozen=True)
 class Records:
-    """Records with numeric keys: their users, and how their groups are found.
+    """Records with numeric keys: their users, and the functions that find their groups.
 
     Attributes
     ----------
     source : Crowd or FrameRecords
-        Where they are; a frame whose groups are known is read when its cells are asked for.
+        The records; a data frame whose groups are known is read only when its cells are needed.
     values : dict
-        In which column each value stands.
+        The column index of each value.
     by : tuple of int
-        In which columns the parts of a key stand, if keys are yet to be found.
+        The column indices of the parts of a key, if keys still have to be found.
     labels : list of LabelNumbers or PrivateLabels
-        What the numbers of these columns mean.
+        The labels that the numbers of these columns stand for.
     numbers : callable
         Finds the groups of records, once ``keys`` are known.
     keys : tuple
@@ -153,7 +153,7 @@ class Records:
 
     @property
     def crowd(self) -> Crowd:
-        """The users, and their records as far as they were read."""
+        """The users, and those of their records that were already read."""
         return self.source.people() if isinstance(self.source, FrameRecords) else self.source
 
     def cells(self, change: ToCells) -> Crowd:
@@ -168,7 +168,7 @@ class Records:
         return cells, lambda: cells
 
     def with_groups(self, chosen: Sequence[int]) -> Records:
-        """Return the same records in some of their groups, and one more group of all others.
+        """Return the same records in some of their groups, with one more group for all others.
 
         The labels of the group of all others are None.
         """
@@ -183,7 +183,7 @@ class Records:
     def with_keys(self, keys: tuple[Row, ...], *, others: bool = False) -> Records:
         """Return the same records in the groups of ``keys``, one label per column of ``by``.
 
-        With ``others`` all other keys are one more group, whose labels are None.
+        With ``others`` all other keys form one more group, whose labels are None.
         """
         rows = tuple(
             tuple(of.number(label) for of, label in zip(self.labels, key, strict=True))
@@ -205,15 +205,15 @@ class Reading:
     ----------
     by : tuple of str
     keys : tuple of tuples, or None
-        Public labels of each column of ``by``; None if they are yet to be found.
+        Public labels of each column of ``by``; None if they still have to be found.
     rows : tuple of rows, optional
         The combinations of labels that are groups, if not all of them are.
     others : bool, default=False
-        Whether all other records, keys that are missing included, are one more group, the last.
+        Whether all other records, including those with missing keys, form an additional last group.
     values : tuple of str
     where : tuple of Condition
     missing : "drop" or float
-        A record with a missing value is dropped, or the value is replaced by this number.
+        ``"drop"`` drops a record with a missing value; a number replaces the missing value.
     """
 
     by: tuple[str, ...] = ()
@@ -236,12 +236,12 @@ class Reading:
 
     @property
     def groups(self) -> tuple[Row, ...]:
-        """The keys of all groups, None in each column for that of all others."""
+        """The keys of all groups; the group of all others has None in each column."""
         listed = key_rows(self.keys or ()) if self.rows is None else self.rows
         return (*listed, (None,) * len(self.by)) if self.others else listed
 
     def _places(self) -> NDArray[np.int64]:
-        """Return the group of each combination of labels, and of a record that has none."""
+        """Return the group of each combination of labels, and that of records without one."""
         sizes = [len(labels) for labels in self.keys or ()]
         rest = len(self.groups) - 1 if self.others else -1
         if self.rows is None:
@@ -294,7 +294,7 @@ class Reading:
         )
 
     def _numbers(self, table: Any, length: int) -> tuple[NDArray[np.int64], list[Floats]]:
-        """Return the number of each record's group, -1 for none, and its values."""
+        """Return the group number of each record (-1 for none), and its values."""
         (groups, *values), _ = self._columns(table, length)
         return groups, values
 
@@ -336,7 +336,7 @@ class Reading:
         return [self.numbered(places)], []
 
     def numbered(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return each record's group, -1 for none, by the places of its labels in each column."""
+        """Return each record's group (-1 for none), given its label indices in each column."""
         found, *others = places
         for labels, each in zip((self.keys or ())[1:], others, strict=True):
             outside = (found < 0) | (each < 0)
@@ -345,7 +345,7 @@ class Reading:
         return found if self._plain else self._places()[found]
 
     def _crowd_columns(self, names: Sequence[str]) -> tuple[GroupNumbers, tuple[Holds, ...]]:
-        """Return what finds the groups of a crowd's records, and their conditions."""
+        """Return functions that find the groups of a crowd's records, and their conditions."""
         found = [key_column(names, *each) for each in zip(self.by, self.keys or (), strict=False)]
         conditions = tuple(condition_on(names, condition) for condition in self.where)
         if not found:
@@ -379,7 +379,7 @@ def read_records(
 ) -> Records:
     """Return the records of ``X`` under their users; ``crowd_of`` groups rows by ids.
 
-    ``crowd_of`` also gets the other columns, and whether ``X`` names them.
+    ``crowd_of`` also gets the other columns, and whether ``X`` has column names.
     """
     named = with_names(X)
     names = tuple(
@@ -403,7 +403,7 @@ def _chosen(column: Any, condition: Condition) -> NDArray[np.bool_]:
 
 
 def _floats_of(column: Any) -> Floats:
-    """Return a column of numbers as floats, NaN for null; not copied if it need not be."""
+    """Return a numeric column as floats, NaN for null; it is copied only if necessary."""
     if column.num_chunks == 1:
         return floats(column.chunk(0))
     return np.concatenate([np.empty(0), *map(floats, column.chunks)])
@@ -416,7 +416,7 @@ def _numeric(column: Any, name: str) -> None:
 
 
 def with_names(X: Any) -> Any:
-    """Return an array as a table with the columns x0, x1, ...; frames and crowds as they are.
+    """Return an array as a table with the columns x0, x1, ...; other tables unchanged.
 
     >>> with_names(np.zeros((3, 2))).column_names
     ['x0', 'x1']
@@ -431,7 +431,7 @@ def with_names(X: Any) -> Any:
 
 
 def schema_of(X: Any) -> Any:
-    """Return the columns of ``X`` without its records, as far as they declare a type.
+    """Return the columns of ``X`` without its records, as far as they have declared types.
 
     >>> schema_of(np.zeros((3, 2))).num_rows
     0

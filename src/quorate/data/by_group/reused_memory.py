@@ -1,11 +1,11 @@
-"""Memory that is used again rather than handed back and asked for anew.
+"""Reuse of freed memory.
 
-Fresh memory is slow: a system hands it out page by page, and wipes each, when it is first written
-to. A million cells take longer to allocate than to fill, and a fit makes and drops some thirty
-arrays of that order. C libraries keep what is freed, up to a limit; that of GNU/Linux follows the
-largest block that was ever freed. So a block is asked for once and freed, and never written to:
-from then on arrays up to its size are made of memory that was used before. Elsewhere this does
-nothing.
+Fresh memory is slow, because the system provides it page by page and clears each page when it is
+first used. Allocating a million cells takes longer than filling them, and a fit creates and drops
+some thirty arrays of that size. C libraries keep freed memory, up to a limit. In GNU/Linux the
+limit follows the largest block that was ever freed. So one block is allocated and freed without
+being used. From then on arrays up to its size are made of reused memory. On other systems this has
+no effect.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Short labels in a column of texts, found by the 16 bytes that Arrow keeps of each.
+"""Short labels in a text column, found by the 16 bytes that Arrow stores for each text.
 
-A view of a text is its length and, up to 12 bytes, the text itself, filled up with zeros. So a text
-is one of a few short labels exactly if its 16 bytes are those of the label, and a long one, whose
-length says so, is none. Mostly labels differ in one of the eight pairs of bytes, which is a place
-in a table as it is; or in one of the four pieces of 4 bytes, and otherwise in the 8 bytes that
-scramble all of them: a public multiplier spreads these over a small table without a collision. Then
-a column is looked up without a hash of its own and without being copied.
+A view of a text consists of its length and, for up to 12 bytes, the text itself, padded with zeros.
+So a text equals one of a few short labels exactly if its 16 bytes are those of the label; a long
+text has another length and never matches. Usually labels differ in one of the eight pairs of bytes,
+which can directly be used as a table index; or in one of the four pieces of 4 bytes; or in an
+8-byte hash of all bytes, which a public multiplier maps to a small table without collisions. Then a
+column is looked up without hashing or copying every text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ShortTexts:
     @classmethod
     @lru_cache(maxsize=8)
     def of(cls, labels: tuple[str, ...]) -> ShortTexts | None:
-        """Return the labels ready to be looked up; None if they are long, many or not different."""
+        """Return the labels with a lookup table; None if they are long, many or not distinct."""
         import pyarrow as pa
 
         octets = [label.encode("utf-8", "surrogatepass") for label in labels]
@@ -67,7 +67,7 @@ class ShortTexts:
         return None
 
     def places(self, column: Any) -> NDArray[np.int64]:
-        """Return the place of each text of a column of views among the labels, or -1."""
+        """Return the index of each text of a column of views among the labels, or -1."""
         import pyarrow as pa
 
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -97,7 +97,7 @@ class ShortTexts:
 
 
 class _Room:
-    """What a block of texts needs beside it."""
+    """Working memory for a block of texts."""
 
     def __init__(self, size: int) -> None:
         self.numbers = np.empty(size, np.int64)
@@ -107,7 +107,7 @@ class _Room:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Views of texts stand where two of their bytes say."""
+    """A lookup table indexed by two of the bytes of a view."""
 
     pair: int
 
@@ -120,7 +120,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _Slots:
-    """Where views of texts stand in a table of 2^bits slots: by one piece, or by all of them."""
+    """A lookup table with 2^bits slots, indexed by one piece of a view or by all of them."""
 
     piece: int | None
     multiplier: int
@@ -140,7 +140,7 @@ class _Slots:
 
 
 def _ways(views: Pieces) -> Iterator[_Pair | _Slots]:
-    """Yield what may keep labels apart, the quickest first."""
+    """Yield possible lookup tables for labels, the quickest first."""
     pairs = views.view(np.uint16)
     yield from (_Pair(p) for p in range(2 * _PIECES) if _differ(pairs[:, p]))
     bits = 2 * max(3, (len(views) - 1).bit_length())

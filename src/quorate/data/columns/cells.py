@@ -1,24 +1,24 @@
-"""How a cell of a column without a declared type is read: the same rule for every input format.
+"""How a cell of a column without a declared type is read; the rule is the same for all formats.
 
-A list declares no type, and a column of objects declares none either. Guessing one from the values
-would let one person's cell decide how everybody else's are read. So each cell is read by itself,
-and whatever it holds, reading it raises no exception: a cell counts if its type is a plain one of
-Python or NumPy, or derives from one, and everything else is *missing*. Only cells that are dates
-run code of their own, which formats them.
+Lists and columns of objects declare no type. If the type were guessed from the values, one person's
+cell could decide how everybody else's cells are read. So each cell is read separately, and reading
+it raises no exception, whatever it contains. A cell counts if its type is a plain one of Python or
+NumPy, or derives from one; everything else is *missing*. Only cells that are dates may run code of
+their own, which formats them.
 
-* As a **text** (ids, keys, labels, categories, dates) a cell is a run of octets: text as UTF-8,
-  bytes as they are, whole numbers as their digits (``1``, ``1.0``, a decimal 1 and ``"1"`` are the
-  same; decimals below 10^76), truth
-  values as ``True`` and ``False``, UUIDs, dates and times as Python writes them. Numbers that are
-  not whole, tuples and all else are missing. The octets may be no UTF-8: as an id they tell people
-  apart all the same, and as a key, which would be printed, they are missing.
-* As a **number** (features, targets, categories that are numbers) a cell is its value: integers,
-  floats, truth values, decimals and fractions, and octets that read as one of these, as in a CSV
-  file. Everything else, and what does not fit into a float, is missing.
+* As a **text** (ids, keys, labels, categories, dates) a cell is a sequence of bytes: text as UTF-8,
+  bytes unchanged, whole numbers as their digits (``1``, ``1.0``, a decimal 1 and ``"1"`` are the
+  same; decimals below 10^76), booleans as ``True`` and ``False``, UUIDs, dates and times as Python
+  writes them. Numbers that are not whole, tuples and all other values are missing. The bytes need
+  not be UTF-8. As an id they still distinguish people; as a key, which would be printed, they are
+  missing.
+* As a **number** (features, targets, numeric categories) a cell is its value: integers, floats,
+  booleans, decimals and fractions, and bytes that can be parsed as one of these, as in a CSV file.
+  Everything else, and numbers that do not fit into a float, are missing.
 * A list is a **table of rows** if more than half of its entries are rows (lists, tuples, vectors),
-  and a column otherwise. The width of the table is that of most rows. That is its shape, which is
-  public like that of an array. A row of another width, or an entry that is no row, is a row of
-  missing cells; so is a cell missing that holds a row.
+  otherwise a column. The width of the table is that of most rows. This is its shape, which is
+  public like that of an array. A row of another width, or an entry that is not a row, becomes a row
+  of missing cells. A cell that contains a row is also missing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def text_of(cell: object) -> bytes | None:
 
 
 def _text(cell: Any, kind: type) -> bytes | None:
-    """Return the octets of a plain value, through the methods of the plain type alone."""
+    """Return the bytes of a plain value, using only the methods of the plain type."""
     if issubclass(kind, str):
         return str.encode(cell, "utf-8", "surrogatepass")
     if issubclass(kind, bytes):
@@ -108,7 +108,7 @@ def _text(cell: Any, kind: type) -> bytes | None:
 
 
 def whole_decimal(cell: Decimal) -> int | None:
-    """Return a decimal that is a whole number as an integer; None for any other.
+    """Return a decimal that is a whole number as an integer; None for other decimals.
 
     >>> whole_decimal(Decimal("7.00")), whole_decimal(Decimal("7.5")), whole_decimal(Decimal("NaN"))
     (7, None, None)
@@ -157,7 +157,7 @@ def number_written(octets: bytes) -> float:
 
 
 def _number(cell: Any) -> float:
-    """Return a cell as a float, NaN for everything that is no number."""
+    """Return a cell as a float; NaN for everything that is not a number."""
     with suppress(Exception):
         kind = type(cell)
         if kind is np.ndarray and cell.ndim == 0:
@@ -177,7 +177,7 @@ def _number(cell: Any) -> float:
 
 
 def numbers(cells: Sequence[Any] | NDArray[Any]) -> Floats:
-    """Return the cells of one column as floats, NaN for everything that is no number.
+    """Return the cells of one column as floats; NaN for everything that is not a number.
 
     >>> numbers([1, "2.5", None, 10**400, [3.0], True])
     array([1. , 2.5, nan, nan, nan, 1. ])
@@ -215,7 +215,7 @@ def texts(cells: NDArray[Any]) -> Any:
 
 
 def is_list(values: Any) -> bool:
-    """Tell whether something is read as a list: a sequence that declares no type.
+    """Return whether something is read as a list: a sequence without a declared type.
 
     >>> is_list([1]), is_list(range(3)), is_list(np.zeros(1)), is_list("ann")
     (True, True, False, False)
@@ -246,7 +246,7 @@ def axes_of(values: Sequence[Any]) -> int:
 
 
 def _row(entry: Any) -> Sequence[Any] | None:
-    """Return the cells of a row; None for what is no row."""
+    """Return the cells of a row; None for an entry that is not a row."""
     kind = type(entry)
     if kind is list or kind is tuple:
         return entry  # type: ignore[no-any-return]
@@ -260,7 +260,7 @@ def _row(entry: Any) -> Sequence[Any] | None:
 
 
 def width_of(values: Sequence[Any]) -> int | None:
-    """Return how wide the rows of a list are; None for a column.
+    """Return the width of the rows of a list; None for a column.
 
     >>> width_of([[1, 2], [3], [4, 5]]), width_of([1, [2]])
     (2, None)
@@ -275,7 +275,7 @@ def width_of(values: Sequence[Any]) -> int | None:
 
 
 def _quick_widths(values: Sequence[Any]) -> Counter[int] | None:
-    """Return the widths of plain rows, or of none; None where each entry must be looked at."""
+    """Return the number of rows of each width; None if each entry must be examined."""
     found = _types(values)
     if found <= _PLAIN_ROWS:
         return Counter(map(len, values))
@@ -283,19 +283,19 @@ def _quick_widths(values: Sequence[Any]) -> Counter[int] | None:
 
 
 def _types(cells: Sequence[Any] | NDArray[Any]) -> set[int]:
-    """Return which types cells have, without asking one of them."""
+    """Return the types of cells, without calling methods of the cells."""
     return set(map(id, map(type, cells)))
 
 
 def _rows(values: Sequence[Any], width: int) -> list[Sequence[Any]]:
-    """Return rows of one width: what is none, or has another, holds missing cells."""
+    """Return rows of one width; other entries become rows of missing cells."""
     missing = (None,) * width
     held = map(_row, values)
     return [missing if row is None or len(row) != width else row for row in held]
 
 
 def columns_of_rows(values: Sequence[Any]) -> list[NDArray[Any]]:
-    """Return a list as one column of objects, a list of rows as its columns.
+    """Return a list as one column of objects, or a list of rows as its columns.
 
     >>> columns_of_rows([[7, "ann"], [5, "bob"], [3], None])
     [array([7, 5, None, None], dtype=object), array(['ann', 'bob', None, None], dtype=object)]
@@ -308,9 +308,9 @@ def columns_of_rows(values: Sequence[Any]) -> list[NDArray[Any]]:
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Return an array, from anything that is no frame.
+    """Return an array, from anything that is not a data frame.
 
-    An array keeps its type, and what it masks is missing. A list is read as floats, cell by cell.
+    An array keeps its type; its masked entries are missing. A list is read as floats, cell by cell.
 
     >>> as_array([[1], ["two"], [None], [10**400], [3, 4]]).ravel()
     array([ 1., nan, nan, nan, nan])

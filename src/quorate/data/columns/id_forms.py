@@ -1,7 +1,7 @@
 """Read ids and columns from lists, data frames and everything with an Arrow interface.
 
-What declares no type is read cell by cell (:mod:`quorate.data.columns.cells`);
-:mod:`quorate.data.columns.ids` says by which public rules it becomes an id.
+Columns without a declared type are read cell by cell (:mod:`quorate.data.columns.cells`);
+:mod:`quorate.data.columns.ids` has the public rules by which cells become ids.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WHAT_TO_DO = (
 
 
 def is_array(value: Any) -> bool:
-    """Tell whether ``value`` is a column of its own rather than an id.
+    """Return whether ``value`` is a column rather than a single id.
 
     >>> import numpy as np
     >>> is_array(np.zeros(3)), is_array("ann")
@@ -47,9 +47,10 @@ def is_array(value: Any) -> bool:
 
 
 def are_columns(users: Any) -> bool:
-    """Tell whether ids are given as several columns; refuse a tuple of single ids.
+    """Return whether ids are given as several columns; refuse a tuple of single ids.
 
-    Every entry of such a list or tuple is a column: a list of ids stays one, whatever is in it.
+    Every entry of such a list or tuple is a column. A list of ids is one column, whatever it
+    contains.
 
     >>> are_columns((["ann", "bob"], [1, 2])), are_columns(["ann", "bob"])
     (True, False)
@@ -75,7 +76,7 @@ def are_columns(users: Any) -> bool:
 
 
 def check_form(**given: Any) -> None:
-    """Refuse by its type what is neither an array nor a list nor a table.
+    """Refuse by its type a value that is not an array, a list or a table.
 
     >>> check_form(X=[1, 2], users=(name for name in ["ann"]))
     Traceback (most recent call last):
@@ -93,7 +94,7 @@ def check_form(**given: Any) -> None:
 
 
 def is_pandas(values: Any) -> bool:
-    """Tell whether something is a frame or a column of pandas.
+    """Return whether something is a data frame or a column of pandas.
 
     >>> is_pandas([1, 2])
     False
@@ -102,10 +103,10 @@ def is_pandas(values: Any) -> bool:
 
 
 def check_same_rows(**given: Any) -> None:
-    """Refuse pandas objects whose rows have other labels, or the same ones in another order.
+    """Refuse pandas objects with different index labels, or with the same ones in another order.
 
     Rows are matched by their position. If the indexes of two tables disagree, one person's records
-    would be matched with another person's id.
+    could be matched with another person's id.
 
     >>> import pandas as pd
     >>> users = pd.Series([7, 8])
@@ -132,9 +133,10 @@ def check_same_rows(**given: Any) -> None:
 
 
 def holds_objects(dtype: Any) -> bool:
-    """Tell whether a type of pandas declares objects, as values or as categories.
+    """Return whether a pandas type declares objects, as values or as categories.
 
-    Categories that are texts count, too: one that is no UTF-8 would be refused for all of them.
+    Text categories count too, because a single one that is not UTF-8 would be refused for all of
+    them.
 
     >>> import numpy as np
     >>> holds_objects(np.dtype(object)), holds_objects(np.dtype(float))
@@ -151,7 +153,9 @@ def _is_text(dtype: Any) -> bool:
 
 
 def column_of_pandas(series: Any) -> Any:
-    """Return a pandas column as an Arrow array of its declared type; None if it has none in Arrow.
+    """Return a pandas column as an Arrow array of its declared type.
+
+    It is None if Arrow has no such type.
 
     Objects are texts, and so are categories that are objects or texts.
 
@@ -179,7 +183,7 @@ def column_of_pandas(series: Any) -> Any:
 
 
 def arrow_columns(users: Any) -> list[Any] | None:
-    """Return the columns of anything that speaks Arrow; None if it does not, or cannot."""
+    """Return the columns of anything with the Arrow interface; None if it has none, or fails."""
     import pyarrow as pa
 
     whole = None

@@ -1,23 +1,23 @@
 """Map user ids to small integers, without a loop over records.
 
 Ids may be integers, text, bytes or dates, in one column or in several ("person x day"). The dtype
-of a column is its schema and hence public: floats and truth values are refused by dtype. What
-stands in a single row never raises. The public rules are:
+of a column is its schema and hence public: floats and booleans are refused by dtype. The contents
+of a single row never raise an error. The public rules are:
 
-* a record without an id (null, None, NaN, NaT) belongs to nobody and is dropped;
+* a record without an id (null, None, NaN, NaT) is dropped;
 * ids in object arrays and lists are compared as text (:mod:`quorate.data.columns.cells`), so that
-  ``1``, ``1.0`` and ``"1"`` are the same user: two people taken for one are protected together,
-  one person taken for two would not be. What has no plain text (a fraction, a tuple) counts as no
-  id. A list declares no type, so whole floats in it are read rather than refused: whether it has
-  the dtype of floats would depend on single entries;
-* a list of rows is a table like a 2-d array; a row of another width is no id.
+  ``1``, ``1.0`` and ``"1"`` are the same user. If two people are treated as one they are protected
+  together, but one person treated as two would not be protected. A value without a plain text (a
+  fraction, a tuple) is a missing id. A list declares no type, so whole floats in it are accepted,
+  because otherwise single entries would decide whether it has the dtype of floats;
+* a list of rows is a table like a 2-d array; a row of another width is a missing id.
 
-Users are numbered in the order of their ids, whatever the order of the rows: the number of a user
-depends on the set of ids, which is the same for two tables that differ in the records of one user.
-(Numbers in the order of appearance would change for many when one user's first record moves.) Every
-user also gets a 64-bit *key* that depends on nothing but the id. Public choices about a user (which
-records to keep, which side of a split) are drawn from that key and a public seed, so that one
-user's records have no influence on what is chosen for another.
+Users are numbered in the order of their ids, whatever the order of the rows. So the number of a
+user depends on the set of ids, which is the same for two tables that differ in the records of one
+user. (If users were numbered in the order of appearance, many numbers would change when one user's
+first record moves.) Every user also gets a 64-bit *key* that depends on the id alone. Public
+choices about a user (which records to keep, which side of a split) are drawn from that key and a
+public seed, so that one user's records do not influence the choice for another.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _SPAN = 4
 
 @dataclass(frozen=True)
 class Groups:
-    """Which user each record belongs to.
+    """The user of each record.
 
     Attributes
     ----------
     codes : array of integers, one per record
-        Numbers in the order of the ids; -1 means that there is no id.
+        Numbers of the users in the order of the ids; -1 means that there is no id.
     keys : array of uint64, one per user
     n_columns : int
-        How many columns form an id.
+        Number of columns of an id.
     """
 
     codes: NDArray[np.int32] | NDArray[np.int64]
@@ -95,7 +95,7 @@ def group(users: Any) -> Groups:
 
 
 def id_columns(users: Any) -> list[Any]:
-    """Return the id columns as numpy or Arrow arrays.
+    """Return the id columns as NumPy or Arrow arrays.
 
     >>> id_columns((np.array([7, 5]), np.array([1, 2])))
     [array([7, 5]), array([1, 2])]
@@ -132,7 +132,7 @@ def _encode(column: Any) -> tuple[NDArray[Any], Words]:
 
 
 def distinct_ids(column: Any) -> tuple[NDArray[Any], Any]:
-    """Return the codes of one column of ids and its distinct ids, as Arrow integers or octets.
+    """Return the codes of one id column and its distinct ids, as Arrow integers or bytes.
 
     >>> distinct_ids(np.array(["bob", "ann"]))[1].to_pylist()
     [b'ann', b'bob']
@@ -197,7 +197,9 @@ def _from_numpy(column: NDArray[Any]) -> Any:
 
 
 def numbered(values: Any) -> tuple[NDArray[Any], Any]:
-    """Return the place of each Arrow value among the sorted distinct ones (-1 for null), and these.
+    """Return the index of each Arrow value among the sorted distinct values, and these.
+
+    Null has the index -1.
 
     >>> import pyarrow as pa
     >>> numbered(pa.array(["b", None, "a"]))[0]
@@ -221,7 +223,7 @@ def numbered(values: Any) -> tuple[NDArray[Any], Any]:
 
 
 def _near(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return places among the distinct values, and these; None if they are far from each other."""
+    """Return indices among the distinct values, and these; None if the values are far apart."""
     if np.all(values[1:] >= values[:-1]):  # users one after the other need no table
         firsts = np.flatnonzero(np.append(len(values) > 0, values[1:] != values[:-1]))
         each = np.arange(len(firsts), dtype=index_type(len(firsts)))
@@ -251,7 +253,7 @@ def _keys(distinct: Any) -> Words:
 
 
 def text_words(texts: Any) -> Words:
-    """Return a word for each entry of an Arrow array of texts or bytes, of that entry alone.
+    """Return a word for each entry of an Arrow array of texts or bytes, from that entry alone.
 
     >>> import pyarrow as pa
     >>> one, other = text_words(pa.array(["ann", "bob"])), text_words(pa.array([b"bob"]))

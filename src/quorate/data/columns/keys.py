@@ -1,7 +1,7 @@
 """Keys of users from their ids alone, without grouping the rows.
 
-A key is a function of the id alone (:mod:`quorate.data.columns.ids`), so a table may be read
-piece by piece, and two pieces agree on who somebody is.
+A key is a function of the id alone (:mod:`quorate.data.columns.ids`), so a table may be read piece
+by piece, and two pieces give the same user the same key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def plain_integers(users: Any) -> tuple[NDArray[Any] | None, Any]:
-    """Return ids as an array if they are one column of integers without nulls; and all columns.
+    """Return ids as an array if they are one integer column without nulls; also all columns.
 
     >>> plain_integers(np.array([7, 5]))[0], plain_integers([7, 5])[0] is None
     (array([7, 5]), True)
@@ -43,7 +43,7 @@ def plain_integers(users: Any) -> tuple[NDArray[Any] | None, Any]:
 
 
 def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the key of the user behind each row, and whether the row has an id at all.
+    """Return the key of each row's user, and whether the row has an id at all.
 
     A key is a function of the id alone, so a table may be read piece by piece.
 
@@ -63,7 +63,7 @@ def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
 
 
 def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return the place of each key among the different ones, in their order, and these.
+    """Return the index of each key among the distinct keys, in order, and these.
 
     >>> number_keys(np.array([7, 5, 7], dtype=np.uint64))
     (array([1, 0, 1], dtype=int32), array([5, 7], dtype=uint64))
@@ -75,7 +75,7 @@ def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint
 
 
 def count_keys(keys: NDArray[np.uint64]) -> int:
-    """Count the different keys.
+    """Count the distinct keys.
 
     >>> count_keys(np.array([7, 5, 7], dtype=np.uint64))
     2
@@ -87,7 +87,7 @@ def count_keys(keys: NDArray[np.uint64]) -> int:
 
 
 def keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
-    """Return the keys of ``n_users`` different ids, in the order in which they stand.
+    """Return the keys of ``n_users`` different ids, in their given order.
 
     >>> bool((keys_of([7, 5], 2) == group([5, 7]).keys[::-1]).all())
     True
@@ -115,7 +115,7 @@ def label_words(labels: Sequence[int | str]) -> NDArray[np.uint64]:
 class LabelWords:
     """64-bit words for labels that are stored as indices into the list of labels that occur.
 
-    The place of a label depends on which other labels occur; its word does not.
+    The index of a label depends on which other labels occur; its word does not.
 
     >>> words = LabelWords((label_words(["mate", "tea"]),))
     >>> other = LabelWords((label_words(["coffee", "mate", "tea"]),))

@@ -1,4 +1,4 @@
-"""The kind of a declared type, in one word, without reading any value."""
+"""The kind of a declared type in one word, without reading any value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 def is_numeric(kind: Any) -> bool:
-    """Tell whether an Arrow type holds numbers; booleans are.
+    """Return whether an Arrow type is numeric; booleans are included.
 
     >>> import pyarrow as pa
     >>> is_numeric(pa.bool_()), is_numeric(pa.date32())
@@ -71,7 +71,7 @@ def is_text(kind: Any) -> bool:
 
 
 def kind_of(kind: Any) -> str:
-    """Return the word for a type that says nothing about values, such as their longest text.
+    """Return a word for a type that reveals nothing about values, such as the longest text.
 
     >>> kind_of(np.dtype("U12"))
     'text'
@@ -95,7 +95,7 @@ def kind_of(kind: Any) -> str:
 
 
 def check_numeric(name: str, kind: Any) -> None:
-    """Refuse a column by a declared type that holds no numbers, and say what can be done.
+    """Refuse a column whose declared type is not numeric, and say what can be done.
 
     >>> import pyarrow as pa
     >>> check_numeric("age", pa.int8())
@@ -115,7 +115,7 @@ def check_numeric(name: str, kind: Any) -> None:
 
 
 def as_octets(column: Any) -> Any:
-    """Return an Arrow array of texts as bytes, by which they are compared, UTF-8 or not.
+    """Return an Arrow array of texts as bytes; texts are compared as bytes, UTF-8 or not.
 
     >>> import pyarrow as pa
     >>> as_octets(pa.array(["a"])).type
@@ -132,9 +132,10 @@ def as_octets(column: Any) -> Any:
 
 
 def _sound(views: Any) -> Any:
-    """Return an Arrow array of views, with null for one that points outside of its texts.
+    """Return an Arrow array of views, with null for a view that points outside of its texts.
 
-    A long text is not where its view is: Arrow would follow the view of one cell anywhere.
+    A view of a long text is a pointer to another place, and Arrow would follow an invalid pointer
+    of a single cell.
 
     >>> import pyarrow as pa
     >>> nowhere = np.array([100, 0, 7, 9], np.int32).tobytes()
@@ -163,7 +164,7 @@ def _sound(views: Any) -> Any:
 
 
 def decoded(column: Any) -> Any:
-    """Return the values of an Arrow array that holds places in a dictionary: octets of texts.
+    """Return the values of an Arrow array of dictionary indices; texts become bytes.
 
     >>> import pyarrow as pa
     >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
@@ -178,7 +179,7 @@ def decoded(column: Any) -> Any:
 
 
 def held(column: Any) -> list[Any]:
-    """Return the values of an Arrow array; None for one that Python cannot hold.
+    """Return the values of an Arrow array. A value that Python cannot represent is None.
 
     >>> import pyarrow as pa
     >>> held(pa.array([1, 2**30], pa.int32()).view(pa.date32()))

@@ -1,4 +1,4 @@
-"""The order of each user's records, which decides which of them count if not all do.
+"""The order of each user's records, which decides which of them count under a cap.
 
 ``order=`` names a column, or is an array, of numbers, dates or times. The first records are those
 with the smallest entries; a record without one comes last. Only a *declared* type says how entries
@@ -27,7 +27,7 @@ _TOP = np.uint64(1 << 63)
 
 
 def check_order(name: str, kind: Any) -> None:
-    """Refuse a column whose declared type does not say which entry comes first.
+    """Refuse a column whose declared type does not define an order.
 
     >>> import pyarrow as pa
     >>> check_order("day", pa.date32())
@@ -75,7 +75,7 @@ def marks_of(column: Any) -> Marks:
 
 
 def as_marks(order: Any) -> Marks | None:
-    """Return an array, list or column as integers in the same order; refuse it by its type.
+    """Return an array, list or column as integers in the same order; refuse unsuitable types.
 
     >>> as_marks(np.array(["2020-01-02", "2020-01-01"], dtype="M8[D]")).tolist()
     [18263, 18262]
@@ -120,6 +120,6 @@ def _of_integers(values: NDArray[Any]) -> Marks:
 
 
 def _of_floats(values: NDArray[np.float64]) -> Marks:
-    """Return integers in the order of floats: bits, of negative numbers turned around."""
+    """Return integers in the order of floats: their bits, reversed for negative numbers."""
     bits = (values + 0.0).view(np.int64)
     return np.where(np.isnan(values), _LAST, np.where(bits < 0, bits ^ np.int64(_LAST), bits))

@@ -1,9 +1,9 @@
-"""Array indices for the users of a table, without sorting where ids are dense integers.
+"""Array indices for the users of a table, without sorting if ids are dense integers.
 
-Numbers in the order of the ids (:mod:`quorate.data.columns.ids`) take two passes over all
-records. If ids are integers that lie close together, they are used as array indices (*seats*)
-directly; some indices stay unused. Which ones are used is known after counting, and only those
-users are numbered.
+Numbering users in the order of their ids (:mod:`quorate.data.columns.ids`) takes two passes over
+all records. If ids are integers that lie close together, they are used directly as array indices
+(*seats*); some indices remain unused. After counting it is known which indices are used, and only
+those users are numbered.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _SPAN = 4
 
 @dataclass(frozen=True, eq=False)
 class Seats:
-    """The array index of the user of each record; the index after the last means no user.
+    """The array index (seat) of each record's user; the index after the last means no user.
 
     Attributes
     ----------
     ids : array of integers, one per record
     first : int
-        The id of the first seat.
+        The id that has index 0.
     size : int
-        How many seats there are.
+        The number of array indices.
     groups : Groups or None
-        The numbers of the users at all array indices in order, if they are known already.
+        The numbers of the users at all array indices in order, if they are already known.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Seats:
 
     @classmethod
     def of(cls, users: Any) -> Seats:
-        """Return the seats of ids as :func:`quorate.data.columns.ids.group` takes them."""
+        """Return the array indices of ids, given as for :func:`quorate.data.columns.ids.group`."""
         plain, columns = (None, users) if isinstance(users, Groups) else plain_integers(users)
         if plain is not None and len(plain):
             low, high = int(plain.min()), int(plain.max())
@@ -73,7 +73,7 @@ class Seats:
         return len(self.ids)
 
     def at(self, rows: slice) -> Integers:
-        """Return the seats of some records."""
+        """Return the array indices of some records."""
         ids = self.ids[rows]
         if self.groups is not None:
             seats = ids.astype(np.int64)
@@ -92,9 +92,9 @@ class Seats:
         return Groups(np.empty(0, np.int32), mix(ids))
 
     def numbered(self) -> tuple[Integers, Groups]:
-        """Return the number of each record's person, -1 for nobody, and all keys.
+        """Return the number of each record's user (-1 for none), and all keys.
 
-        As ``group`` would number them.
+        The numbers are those that ``group`` would give.
         """
         seats, taken = self.at(slice(None)), np.zeros(self.size + 1, dtype=np.bool_)
         taken[seats] = True

@@ -1,8 +1,8 @@
 """Where the records of users are stored: in memory, in files and on other machines.
 
-``memory`` parts in this process · ``files`` more records than memory holds · ``dask`` and ``spark``
-clusters · ``sql`` rows of a query. Engines know users and grids, not privacy. They return exact
-integers, and the caller adds the noise.
+``memory`` parts in this process · ``files`` for more records than fit into memory · ``dask`` and
+``spark`` clusters · ``sql`` rows of a query. Engines know users and grids, but nothing about
+privacy. They return exact integers, and the caller adds the noise.
 """
 
 from quorate.core.users.crowd import Statistic, UserMeans, encode_users, sum_users

@@ -1,10 +1,10 @@
-"""Whether two processes compute the same bits.
+"""A check that two processes compute the same bits.
 
-Contributions are rounded to a grid, and a value that lies on the edge of two grid points falls to
-one side or the other by its last bit. Processors with other vector units, and other versions of
-numpy, compute exponentials, logarithms and inner products that differ there. One process uses one
-arithmetic for everybody; several processes must use the same one, or a user's integer would depend
-on where it was computed. So every process hashes the results of a fixed public computation.
+Contributions are rounded to a grid, and a value halfway between two grid points is rounded to one
+or the other by its last bit. Processors with other vector units, and other versions of numpy, give
+different last bits of exponentials, logarithms and inner products. One process uses the same
+arithmetic for all users. Several processes must use equal arithmetic, or a user's integer would
+depend on where it was computed. So every process hashes the results of a fixed public computation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["arithmetic_fingerprint"]
 
 @cache
 def arithmetic_fingerprint() -> str:
-    """Return a hash of fixed public computations, the same for processes of equal arithmetic.
+    """Return a hash of fixed public computations, equal for processes of equal arithmetic.
 
     >>> len(arithmetic_fingerprint())
     16

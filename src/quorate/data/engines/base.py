@@ -1,13 +1,13 @@
-"""Crowds in several parts: what all engines share.
+"""The common part of all engines: crowds in several parts.
 
-An engine knows where its parts lie and how to run a task on each of them; everything else is here.
-A part holds whole users in the order of their keys, and the parts follow each other in that order,
-so that the users of a crowd have the same numbers however many parts there are.
+An engine knows where its parts are stored and how to run a task on each of them; everything else is
+in this module. A part has whole users in the order of their keys, and the parts follow each other
+in that order. So the users of a crowd have the same numbers, however many parts there are.
 
-What comes back from a part is a result and the fingerprint of the arithmetic of the process that
-computed it, or a refusal. An exception that a task raises stays where it was raised: neither its
-text nor its traceback is logged or sent, because both may quote records. Only errors that Quorate
-raises on purpose, whose texts speak of parameters, are raised again by the caller.
+A task on a part returns a result and the arithmetic fingerprint of the process that computed it, or
+a refusal. An exception that a task raises does not leave the worker: neither its text nor its
+traceback is logged or sent, because both may quote records. Only errors of Quorate, whose texts
+mention parameters only, are raised again by the caller.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def part_numbers(keys: NDArray[np.uint64], n_parts: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Schema:
-    """The public description of a crowd, known before a record is read.
+    """The public description of a crowd, known before any record is read.
 
     >>> Schema(n_features=2, has_target=True).nobody()
     UserData(n_features=2, target=True, unit='user')
@@ -81,7 +81,7 @@ class Schema:
         return cls(data.n_features, data.has_target, data.unit, data.feature_names)
 
     def nobody(self) -> UserData:
-        """Return a data set of this description without users."""
+        """Return an empty data set with this description."""
         return UserData(
             np.empty((0, self.n_features)),
             np.empty(0) if self.has_target else None,
@@ -102,7 +102,7 @@ class Outcome:
 
 
 def guarded(work: Callable[[], Any]) -> Outcome:
-    """Return what ``work`` returns; of exceptions keep only Quorate's own messages.
+    """Return the result of ``work``; of exceptions keep only Quorate's own messages.
 
     >>> guarded(lambda: {}["31337"]).refusal[0].__name__
     'WithheldError'
@@ -131,7 +131,7 @@ def added_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def needs(module: str, extra: str) -> Any:
-    """Import an optional dependency, or say how to install it.
+    """Import an optional dependency; if it is missing, say how to install it.
 
     >>> needs("numpy", "none").__name__
     'numpy'
@@ -195,7 +195,7 @@ class DescribedCrowd(Crowd):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no users; public where the number of users is."""
+        """Whether there are no users; public if the number of users is."""
         return self.n_users == 0
 
     @property
@@ -210,7 +210,7 @@ class DescribedCrowd(Crowd):
 
     @property
     def unit(self) -> str:
-        """The word for what is protected; it goes into the guarantee."""
+        """The word for the protected unit; it is part of the guarantee."""
         return self._schema.unit
 
     @property
@@ -238,7 +238,7 @@ class PartedCrowd(DescribedCrowd):
 
     @abstractmethod
     def _run(self, task: PartWork, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
-        """Run ``task`` on every stored part; results in the order of the parts."""
+        """Run ``task`` on every stored part; return results in the order of the parts."""
 
     @abstractmethod
     def _stored(self, task: PartWork, arguments: Sequence[Arguments], schema: Schema) -> Self:
@@ -251,7 +251,7 @@ class PartedCrowd(DescribedCrowd):
         changes: tuple[Callable[..., UserData], ...],
         arguments: tuple[Arguments, ...],
     ) -> Self:
-        """Return the same stored parts under more changes."""
+        """Return the same stored parts with further changes."""
 
     @property
     def n_parts(self) -> int:
@@ -260,7 +260,7 @@ class PartedCrowd(DescribedCrowd):
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Users of each part; as public as their sum."""
+        """Number of users of each part; as public as their sum."""
         return tuple(self.map(_size))
 
     @property
@@ -269,7 +269,7 @@ class PartedCrowd(DescribedCrowd):
         return sum(self.sizes)
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
-        """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order."""
+        """Return ``work(part)``, or ``work(part, argument)``, for every part, in order."""
         task = PartWork(self._changes, work)
         own = arguments_of(each, self._n_parts)
         arguments = [(*before, last) for before, last in zip(self._arguments, own, strict=True)]
@@ -303,7 +303,7 @@ class PartedCrowd(DescribedCrowd):
         return self._keys
 
     def take(self, user_indices: ArrayLike) -> Self:
-        """Return the users with these numbers, in the order of the crowd."""
+        """Return the users with these indices, in the order of the crowd."""
         places = np.asarray(user_indices)
         places = places.astype(np.int64) if places.size == 0 else places
         _validate.integer_dtype(user_indices=places.dtype)
@@ -318,11 +318,11 @@ class PartedCrowd(DescribedCrowd):
         return self.derive(UserData.take, each)
 
     def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
-        """Return the users with these numbers in the order of keys, as in the crowd."""
+        """Return the users with these indices in the order of keys, which is that of the crowd."""
         return self.take(ranks)
 
     def nobody(self) -> UserData:
-        """Return a data set of the same description without users."""
+        """Return an empty data set with the same description."""
         return self._schema.nobody()
 
     def __repr__(self) -> str:

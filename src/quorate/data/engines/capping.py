@@ -1,10 +1,10 @@
-"""Giant users: a public cap on each user's records, kept while the records stream by.
+"""A public cap on each user's records, applied while records are streamed, for giant users.
 
-A part must fit into memory, and one user may hold more than that. With a cap nobody's records are
-ever held all at once: those of a part pass piece by piece, in any order, and of each user the
-different records that may still be chosen are remembered with the number of their copies
-(:mod:`quorate.core.users.own_order`), which are at most 2^16, or the cap. The records that stay
-are those of :meth:`~quorate.core.users.crowd.Crowd.cap` for the same seed.
+A part must fit into memory, but the records of one user may not. With a cap no user's records are
+ever all in memory. Those of a part are read piece by piece, in any order. For each user only the
+different records that may still be chosen are stored, with the number of their copies
+(:mod:`quorate.core.users.own_order`). These are at most 2^16, or the cap. The kept records are
+those of :meth:`~quorate.core.users.crowd.Crowd.cap` for the same seed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _WAITING = 2**16
 
 
 class CappedRecords:
-    """A bounded random sample of each user's records, out of all that were added so far.
+    """A bounded random sample of each user's records, from all records added so far.
 
     Parameters
     ----------
     layout : Layout
-        Its ``cap`` and its ``word``, which stands for the public seed.
+        The layout with its ``cap`` and its ``word``, which is derived from the public seed.
 
     Examples
     --------
@@ -56,13 +56,13 @@ class CappedRecords:
         self._waiting: tuple[Records, ...] = ()
 
     def add(self, piece: Records) -> None:
-        """Take some more records."""
+        """Add some more records."""
         self._waiting = (*self._waiting, piece)
         if sum(map(len, self._waiting)) >= max(_WAITING, len(self._different)):
             self._remember()
 
     def with_places(self) -> Records:
-        """Return the kept records, and one row without numbers for each user who has none."""
+        """Return the kept records, and one row without numbers for each user without records."""
         found = self._remember()
         chosen = self._different[found.chosen(self._layout.cap)]
         keys = np.setdiff1d(self._keys, self._different["key"])
@@ -71,7 +71,7 @@ class CappedRecords:
         return np.concatenate([chosen, absent])
 
     def _remember(self) -> Contents:
-        """Put what waits beside the different records that are remembered; say what these are."""
+        """Merge waiting records into the stored different records; return these."""
         new = np.concatenate([np.empty(0, self._layout.dtype), *self._waiting])
         # Whoever holds nothing but missing values keeps a place, so all keys are remembered.
         self._keys = np.unique(np.concatenate([self._keys, new["key"]]))

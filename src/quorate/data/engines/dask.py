@@ -1,9 +1,9 @@
 """A crowd on the workers of a Dask cluster (extra ``dask``).
 
-Each piece of the source is cut by our own key on the worker that reads it; a part is put together
-from its share of every piece, and stays where it was made. A round sends the statistic and brings
-back integers. If a worker dies, Dask computes what it held once more from the source; since no
-noise is drawn on workers, that changes nothing.
+Each piece of the source is divided by our own key on the worker that reads it. A part is assembled
+from its share of every piece, and stays where it was assembled. A round sends the statistic to the
+workers and gets back integers. If a worker dies, Dask computes its parts again from the source; as
+no noise is drawn on workers, this changes nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class DaskCrowd(PartedCrowd):
     ----------
     client : distributed.Client
     parts : sequence of Future
-        Outcomes whose values are the parts.
+        Futures of outcomes whose values are the parts.
     schema : Schema
     """
 
@@ -120,7 +120,7 @@ class DaskCrowd(PartedCrowd):
     ) -> DaskCrowd:
         """Group the rows of a Dask DataFrame by user; columns as in ``UserData.from_frame``.
 
-        ``client`` is the current one by default, ``n_parts`` four for each worker.
+        By default ``client`` is the current one, and ``n_parts`` is four per worker.
         """
         if not hasattr(frame, "to_delayed"):
             raise ParameterError(f"Expected a Dask DataFrame, got {type(frame).__name__}.")
@@ -193,7 +193,7 @@ class DaskCrowd(PartedCrowd):
 
     @staticmethod
     def _part(client: Any, shares: list[Any], layout: Layout) -> Any:
-        """Return the users of one part; under a cap no worker holds all shares at once."""
+        """Return the users of one part; with a cap no worker has all shares in memory at once."""
         if layout.cap is not None:
             kept = None
             for share in shares:
@@ -202,15 +202,15 @@ class DaskCrowd(PartedCrowd):
         return client.submit(_put_together, shares, layout, pure=False, retries=3)
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
-        """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order."""
+        """Return ``work(part)``, or ``work(part, argument)``, for every part, in order."""
         self._keep_changed_parts()
         return super().map(work, each)
 
     def _keep_changed_parts(self) -> None:
         """Keep the changed parts on the workers from the second round on.
 
-        A descent asks the same changed parts in every round; changing them costs more than the
-        round itself. What is asked only once is not worth the memory.
+        A descent uses the same changed parts in every round, and changing them takes longer than
+        the round itself. Parts that are used only once are not worth the memory.
         """
         if self._changes and self._was_asked:
             self._parts = self._submitted(PartWork(self._changes, _as_it_is), self._own_arguments())
@@ -225,7 +225,7 @@ class DaskCrowd(PartedCrowd):
     def add_up(
         self, work: Callable[[UserData], NDArray[np.int64]], *, whole: bool = False
     ) -> NDArray[np.int64]:
-        """Return the sum of the integers of all parts, added up on the workers first."""
+        """Return the sum of the integers of all parts, first added up on the workers."""
         self._keep_changed_parts()
         task = PartWork(self._changes, adding_up(work, whole=whole))
         arguments = self._own_arguments()
@@ -247,7 +247,7 @@ class DaskCrowd(PartedCrowd):
         return submitted
 
     def _together(self) -> list[list[int]]:
-        """Return which parts share a task: small ones that lie on the same worker."""
+        """Return which parts share a task: small ones that are stored on the same worker."""
         if not self._groups:
             for part in self._parts:
                 part.exception()  # waits; what could not be made fails in the round itself
@@ -348,7 +348,7 @@ def _row_group(source: tuple[str, int], layout: Layout) -> list[Any]:
 def _cut(
     read: Callable[[Any, Layout], list[Any]], source: Any, layout: Layout, n_parts: int
 ) -> Outcome:
-    """Return the records of one piece of the source, one array for each part."""
+    """Return the records of one piece of the source, as one array per part."""
 
     def cut() -> list[Any]:
         records = [layout.records(batch) for batch in read(source, layout)]
@@ -379,7 +379,7 @@ def _put_together(pieces: Sequence[Outcome], layout: Layout) -> Outcome:
 
 
 def _capped(kept: Outcome | None, share: Outcome, layout: Layout) -> Outcome:
-    """Return what the cap leaves of the shares so far and of the next one."""
+    """Return the records that the cap keeps of the shares so far and of the next one."""
     for piece in (kept, share):
         if piece is not None and piece.refusal is not None:
             return piece

@@ -1,11 +1,11 @@
-"""A crowd in files, for more records than memory holds: the default on one machine.
+"""A crowd in files, for more records than fit into memory: the default on one machine.
 
-The source is read once, piece by piece; each record goes to the file of its user's part. A part is
-small enough for memory. When a part is first needed in the order of its users, it is rewritten in
-that order and memory-mapped from then on. Everything lies in a
-:class:`~quorate.data.engines.spool.Spool`: private, removed together with the crowd, and after a
-crash by the next process. How many parts a crowd is said to have is a public number; in how many
-files are used follows from the records, so it is not shown.
+The source is read once, piece by piece; each record is written to the file of its user's part. A
+part is small enough for memory. When a part is first needed in the order of its users, it is
+rewritten in that order, and from then on memory-mapped. Everything is stored in a
+:class:`~quorate.data.engines.spool.Spool`: a private folder, removed together with the crowd or,
+after a crash, by the next process. The number of parts of a crowd is public. The number of files in
+use depends on the records, so it is not shown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BATCH_ROWS = 2**17
 
 
 class FileCrowd(PartedCrowd):
-    """Users in files; every file holds whole users.
+    """Users in files; every file contains whole users.
 
     Built by :meth:`from_parquet` or :meth:`from_batches`.
 
@@ -105,17 +105,17 @@ class FileCrowd(PartedCrowd):
         path, user, features, target, unit, missing, classes, categories, dates, order
             See :meth:`quorate.UserData.from_frame`.
         cap, random_state : int, optional
-            Keep at most this many records of each user, those of :meth:`cap`, and never hold more:
-            for giant users, whose records do not fit into memory.
+            Keep at most this many records of each user, the same as :meth:`cap`, without ever
+            having more of them in memory; for giant users.
         spool : path, optional
-            A folder for the grouped records that is kept, and used again for the same files and
-            columns. By default they lie in a temporary folder and go away with the crowd.
+            A folder for the grouped records that is kept, and reused for the same files and
+            columns. By default they are stored in a temporary folder and deleted with the crowd.
         n_parts : int, optional
-            A part has to fit into memory once for each thread. By default 512, of which small ones
-            lie together; public, and it must not follow from the records.
+            A part has to fit into memory once per thread. By default 512, of which small ones are
+            stored together. The number is public and must not depend on the records.
         threads : int, default=2
         progress : bool, optional
-            Whether to draw a bar; by default on a terminal only.
+            Whether to show a progress bar; by default on a terminal only.
         """
         dataset = frames.open_parquet(path)
         layout = Layout.of(
@@ -172,8 +172,9 @@ class FileCrowd(PartedCrowd):
     ) -> FileCrowd:
         """Group the rows of Arrow batches by user, on disk.
 
-        ``rows`` is their number if it is known, for the bar and the sizes of files; ``source``
-        describes them for a ``spool`` that is used again, and without it the spool is made anew.
+        ``rows`` is their number if it is known, for the progress bar and the sizes of files.
+        ``source`` identifies them for a ``spool`` that is reused; without it the spool is created
+        anew.
         """
         stored = stated = _PARTS if n_parts is None else n_parts
         _validate.positive_integer(threads=threads, n_parts=stated)
@@ -202,7 +203,7 @@ class FileCrowd(PartedCrowd):
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Users of each part; as public as their sum."""
+        """Number of users of each part; as public as their sum."""
         if self._changes:
             return super().sizes
         return tuple(ahead(PartFiles.count_users, self._parts, self._threads))
@@ -235,7 +236,7 @@ class FileCrowd(PartedCrowd):
 
 
 def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:
-    """Yield the users of neighbouring parts together, as long as they are small: rounds cost less.
+    """Yield the users of neighbouring parts together while they are small, for faster rounds.
 
     Parts are in the order of the keys, and so are the joined parts.
     """
@@ -252,7 +253,7 @@ def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:
 
 
 def about_file(file: str | os.PathLike[str]) -> list[Any]:
-    """Return how a kept spool identifies a file: name, size and time."""
+    """Return the identity of a file for a kept spool: name, size and time."""
     found = Path(file).stat()
     return [str(Path(file).resolve()), found.st_size, found.st_mtime_ns]
 

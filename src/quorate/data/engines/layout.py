@@ -1,10 +1,10 @@
-"""From pieces of a table to records under their users' keys: the same on every engine.
+"""From pieces of a table to records under their users' keys; the same on every engine.
 
-A record that belongs to a part of a crowd is a key, a target and features, in one run of bytes.
-What a row becomes is decided row by row, under the rules of
-:class:`~quorate.core.users.UserData`: a row without an id is dropped; a row that is dropped for a
-missing value leaves its user's place, as a record without numbers. People whose ids share a 64-bit
-key are taken for one person and protected together.
+A record in a part of a crowd is a key, a target and features, stored in consecutive bytes. Rows are
+converted one by one, by the rules of :class:`~quorate.core.users.UserData`: a row without an id is
+dropped; a row dropped for a missing value is kept as a record without numbers, so that its user
+still exists. People whose ids have the same 64-bit key are treated as one person and protected
+together.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Records = NDArray[np.void]
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What each column of a table becomes; all of it is public.
+    """How each column of a table is used; all of it is public.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class Layout:
     missing : "drop" or float
     classes : tuple or None
     coding : Coding or None
-        How columns become numbers, where some of them are categories or dates.
+        How columns become numbers, if some of them are categories or dates.
     single : bool
-        Whether 32-bit floats hold every feature exactly, which follows from the declared types.
+        Whether 32-bit floats represent every feature exactly, according to the declared types.
     cap : int or None
-        How many records of each user are kept at most; see :mod:`~quorate.data.engines.capping`.
+        The largest number of records kept per user; see :mod:`~quorate.data.engines.capping`.
     word : int
         The public number, derived from the seed, that selects them.
     order : str or None
@@ -96,7 +96,7 @@ class Layout:
         random_state: RandomState = None,
         order: str | None = None,
     ) -> Layout:
-        """Return the layout for an Arrow schema; refuse columns that are not there."""
+        """Return the layout for an Arrow schema; refuse columns that do not exist."""
         tables.check_missing(missing)
         if cap is not None:
             _validate.positive_integer(cap=cap)
@@ -144,7 +144,7 @@ class Layout:
 
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
-        """How a record lies in memory and on disk."""
+        """The dtype of a record in memory and on disk."""
         number = np.float32 if self.single else np.float64
         target = [] if self.target is None else [("y", np.float64)]
         order = [] if self.order is None else [("order", np.int64)]
@@ -177,7 +177,7 @@ class Layout:
         return records if keep.all() else records[keep]
 
     def _numbers(self, batch: Any) -> Iterator[tuple[int | slice, NDArray[Any]]]:
-        """Yield where the numbers of each column belong, and the numbers."""
+        """Yield the positions of the numbers of each column, and the numbers."""
         if self.coding is not None:
             yield from self.coding.blocks(batch)
             return
@@ -185,7 +185,7 @@ class Layout:
             yield j, frames.floats(batch.column(name), single=self.single)
 
     def together(self, pieces: Iterable[Records]) -> UserData:
-        """Return the users of one part from pieces, under the cap."""
+        """Return the users of one part from pieces, with the cap applied."""
         if self.cap is None:
             return self.users(np.concatenate([np.empty(0, self.dtype), *pieces]))
         kept = CappedRecords(self)

@@ -1,4 +1,4 @@
-"""A crowd in the memory of this process, cut into parts: for threads, and for trying out."""
+"""A crowd in the memory of this process, divided into parts: for threads, and for tests."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MemoryCrowd(PartedCrowd):
     ----------
     data : UserData
     n_parts : int, default=1
-        The result of a fit does not depend on it, to the last bit.
+        Number of parts; the result of a fit does not depend on it, to the last bit.
     threads : int, default=1
-        How many parts are processed at once; helps where numpy releases the interpreter lock.
+        How many parts are processed at once; this helps if numpy releases the interpreter lock.
 
     Examples
     --------

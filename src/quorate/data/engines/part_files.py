@@ -1,8 +1,8 @@
 """The records of one part of a crowd, in files: first unsorted, later sorted by user.
 
-As they came they are one run of :attr:`~quorate.data.engines.layout.Layout.dtype` records. In the
-order of the users they are arrays that are mapped, not read: features, targets, and where each user
-begins.
+In their order of arrival they are a sequence of :attr:`~quorate.data.engines.layout.Layout.dtype`
+records. In the order of the users they are memory-mapped arrays: features, targets, and where each
+user begins.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PartFiles:
             return count_keys(np.ascontiguousarray(self._arrivals(self._layout)["key"]))
 
     def _arrivals(self, layout: Layout) -> Records:
-        """Map the records that lie as they came; there have to be some."""
+        """Map the records in their order of arrival; there must be some."""
         return np.asarray(np.memmap(self._path("raw"), layout.dtype, mode="r"))
 
     def load(self) -> UserData:
@@ -102,7 +102,7 @@ class PartFiles:
         return outcome
 
     def settle(self, data: UserData | None = None) -> None:
-        """Rewrite the part sorted by user; leave it as it is if the disk is full."""
+        """Rewrite the part sorted by user; leave it unchanged if the disk is full."""
         with self._lock:
             if not self._path("raw").exists():
                 return
@@ -146,7 +146,7 @@ class PartFiles:
         )
 
     def _map(self, name: str) -> NDArray[Any]:
-        """Map an array; its header is read here, since numpy's reader is not safe in threads.
+        """Map an array; its header is parsed here, because numpy's parser is not safe in threads.
 
         It parses the header as Python code, which fails now and then in CPython 3.11 when several
         threads do so at once.
@@ -173,14 +173,14 @@ class PartFiles:
 
 
 def _pieces(path: Path, dtype: np.dtype[np.void]) -> Iterator[Records]:
-    """Yield the records of a file in their order, few at a time."""
+    """Yield the records of a file in order, few at a time."""
     with path.open("rb") as file:
         while len(piece := np.fromfile(file, dtype, count=max(1, _PIECE_BYTES // dtype.itemsize))):
             yield piece
 
 
 def _write(file: int, pieces: Sequence[Records]) -> None:
-    """Write pieces one behind the other; the system may take less than all of them at a time."""
+    """Write pieces one after the other; the system may accept only some of the bytes at a time."""
     waiting: list[Any] = [np.ascontiguousarray(piece) for piece in pieces if len(piece)]
     while waiting:
         taken = os.writev(file, waiting)

@@ -1,7 +1,7 @@
-"""Records on their way to the files of their parts.
+"""Writing records to the files of their parts.
 
-Batches of a table become records in threads, each batch is cut into parts, and one more thread
-writes what has gathered while the next batches are made.
+Threads convert batches of a table to records and divide each batch into parts. One more thread
+writes the finished pieces while the next batches are converted.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def partition(
 
 @dataclass(frozen=True)
 class _Piece:
-    """The records of a batch sorted by part: the array, and where each part begins in it."""
+    """The records of a batch sorted by part: the array, and the position of each part in it."""
 
     records: Records
     cuts: list[int]
@@ -100,7 +100,7 @@ class _Piece:
 
 
 class _Room:
-    """Arrays for records that are used again: fresh memory costs more time than filling it."""
+    """Arrays for records that are reused. Allocating memory takes longer than filling it."""
 
     def __init__(self, dtype: np.dtype[np.void]) -> None:
         self._dtype = dtype
@@ -129,7 +129,7 @@ def _write(pieces: Sequence[_Piece], files: Sequence[PartFiles], room: _Room) ->
 
 
 def _quietly(pieces: Iterator[Result]) -> Iterator[Result]:
-    """Yield what is read; of an error that may quote records say only that there was one."""
+    """Yield the items that are read; replace an error that may quote records by a fixed one."""
     while True:
         piece = None
         try:

@@ -1,7 +1,7 @@
 """Check that the workers of a cluster can run Quorate, before anything is charged.
 
-A cluster may answer and still be useless: its workers run another interpreter, without Quorate or
-with another version of it. A probe task finds that out while it is free.
+A cluster may be reachable and still be useless, if its workers run another interpreter, without
+Quorate or with another version of it. A probe task detects this before anything is charged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def worker_probe() -> Callable[[], Report]:
     """Return the probe task.
 
     It is a nested function on purpose. Pickle sends such functions by value, so that a worker
-    without Quorate can run it and say what is missing.
+    without Quorate can run it and report what is missing.
 
     >>> worker_probe()()[1] == __version__
     True

@@ -1,4 +1,4 @@
-"""A bar with the time left while records are grouped; on a terminal only."""
+"""A progress bar with the remaining time while records are grouped; on a terminal only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Progress"]
 class Progress:
     """Shows the progress of a pass over a table, in percent and time left; only on a terminal.
 
-    How many records there are is private and not shown.
+    The number of records is private and not shown.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """The share of the table that was read; 0 where its length is not known."""
+        """The share of the table that was read; 0 if its length is not known."""
         return self._done / self._total if self._total else 0.0
 
     def __enter__(self) -> Self:

@@ -1,9 +1,10 @@
 """A crowd in a Spark cluster (extra ``spark``, pyspark 4).
 
-The rows of a Spark DataFrame are cut by our own key where they lie; Spark brings the pieces of a
-part together in any order, and there they are kept as one cached blob. A round is one
-``mapInArrow`` job: the statistic goes out, integers come back. If an executor or a Python worker
-dies, Spark computes what it held once more; since no noise is drawn there, that changes nothing.
+The rows of a Spark DataFrame are divided by our own key where they are stored. Spark brings the
+pieces of a part together in any order, and they are kept as one cached blob. A round is one
+``mapInArrow`` job, to which the statistic is sent and which returns integers. If an executor or a
+Python worker dies, Spark computes its parts again; as no noise is drawn there, this changes
+nothing.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ _TASK_BYTES = 2**26
 def open_session(master: str) -> Any:
     """Return a session at ``master`` whose workers run the interpreter of this process.
 
-    Spark would take whatever ``python3`` is first on the path, which in a virtual environment is
-    often one without Quorate. ``PYSPARK_PYTHON`` names another one. Spark's own log is reduced to
-    fatal errors: failures reach the caller as exceptions.
+    Spark would use whichever ``python3`` is first on the path, which in a virtual environment is
+    often one without Quorate. The environment variable ``PYSPARK_PYTHON`` selects another one.
+    Spark's own log is reduced to fatal errors: failures reach the caller as exceptions.
     """
     needs("pyspark", "spark")
     from pyspark.sql import SparkSession
@@ -135,8 +136,8 @@ class SparkCrowd(PartedCrowd):
     ) -> SparkCrowd:
         """Group the rows of a Spark DataFrame by user; columns as in ``UserData.from_frame``.
 
-        ``cap`` and ``random_state`` keep at most this many records of each user, those of
-        :meth:`cap`, and no executor ever holds more of a giant user.
+        ``cap`` and ``random_state`` keep at most this many records of each user, the same as
+        :meth:`cap`, and no executor ever has more of a giant user in memory.
         """
         needs("pyspark", "spark")
         if not hasattr(frame, "mapInArrow"):
@@ -180,9 +181,9 @@ class SparkCrowd(PartedCrowd):
     def _of_nobody(
         self, task: PartWork, arguments: Arguments, others: Mapping[int, Outcome]
     ) -> Outcome:
-        """Return the outcome of a part without people, which is computed here.
+        """Return the outcome of a part without users, computed in this process.
 
-        Nobody's numbers are in it, so that the arithmetic of this process does not matter: Spark
+        It contains no numbers of users, so the arithmetic of this process does not matter: Spark
         gives its workers one thread, and a product may have other last bits there.
         """
         found = task(self._stored_schema.nobody(), arguments)
@@ -190,7 +191,7 @@ class SparkCrowd(PartedCrowd):
         return replace(found, fingerprint=kinds[0]) if kinds else found
 
     def _together(self) -> Any:
-        """Return the blobs in as many partitions as a round pays for: small ones share a task."""
+        """Return the blobs in as many partitions as are efficient; small parts share a task."""
         if not self._shared:
             sizes = [row[0] for row in self._blobs.selectExpr("octet_length(blob)").collect()]
             tasks = math.ceil(self.n_parts / max(1, _TASK_BYTES // max([1, *sizes])))
@@ -217,7 +218,7 @@ class SparkCrowd(PartedCrowd):
 
 
 def _mapped(frame: Any, function: Callable[[Iterable[Any]], Iterator[Any]], schema: str) -> Any:
-    """Return ``frame.mapInArrow``, without a word about versions of pandas, which is not used."""
+    """Return ``frame.mapInArrow``, without warnings about versions of pandas, which is not used."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return frame.mapInArrow(function, schema)
@@ -238,7 +239,7 @@ def _kept(blobs: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Cut:
-    """From rows to pieces: records of one part, or the refusal that stands in their place."""
+    """Converts rows to pieces: records of one part, or a refusal in their place."""
 
     layout: Layout
     n_parts: int
@@ -275,7 +276,7 @@ def _pieces(batches: Iterable[Any]) -> Iterator[_Piece]:
 
 @dataclass(frozen=True)
 class _PutTogether:
-    """From the pieces of parts to their users."""
+    """Converts the pieces of parts to their users."""
 
     layout: Layout
 
@@ -288,7 +289,7 @@ class _PutTogether:
             yield _batch([(number, pickle.dumps(outcome))], ("part", "blob"))
 
     def _outcome(self, found: Iterable[_Piece]) -> Outcome:
-        """Return the users of one part, or the refusal that stands instead of a piece."""
+        """Return the users of one part, or the refusal that replaces a piece."""
         refusals = []
 
         def records() -> Iterator[Any]:
@@ -319,7 +320,7 @@ class _OnParts:
 
 
 def _batch(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Any:
-    """Return rows as an Arrow batch: numbers of parts, whether they are refusals, and bytes."""
+    """Return rows as an Arrow batch: part numbers, whether they are refusals, and bytes."""
     import pyarrow as pa
 
     types = {"part": pa.int32(), "refused": pa.bool_()}

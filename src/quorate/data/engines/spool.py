@@ -1,12 +1,12 @@
-"""A private folder for records on disk: readable by its owner only, gone when its process is.
+"""A private folder for records on disk, readable by its owner only and removed with its process.
 
-A spool belongs to the process that holds a lock on a file in it. The operating system gives the
-lock back when that process ends, however it ends, so the next process can recognise and remove
-folders without an owner. What is in such a folder is never read.
+A spool belongs to the process that holds a lock on a file in it. The operating system releases the
+lock when that process ends, for whatever reason, so the next process can recognise and remove
+folders without an owner. The contents of such a folder are never read.
 
-A spool that is to be used again has a name. It is trusted only if it belongs to this user alone,
-and if it was finished for exactly the same source and columns: the last thing that is written is
-a manifest that says so.
+A spool that is to be reused has a name. It is trusted only if it belongs to this user alone, and if
+it was completed for exactly the same source and columns, according to a manifest that is written
+last.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Spool:
     Parameters
     ----------
     folder : path, optional
-        A folder to be kept and used again. By default a new folder is made under the
-        temporary folder of the machine.
+        A folder that is kept and reused. By default a new folder is created in the temporary folder
+        of the machine.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _private(folder: Path) -> Path:
 
 
 def _hold(path: Path) -> int | None:
-    """Return an open file with an exclusive lock, or None if somebody else has it."""
+    """Return an open file with an exclusive lock, or None if another process has the lock."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,7 +170,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _sweep(base: Path) -> None:
-    """Remove the folders of processes that are gone; their contents are not looked at."""
+    """Remove the folders of processes that have ended; their contents are not read."""
     for folder in base.glob(f"{_PREFIX}*"):
         lock = None
         with suppress(OSError):

@@ -1,12 +1,12 @@
 """Rows of a query in any database, as a stream of Arrow batches.
 
-A connection that speaks Arrow (duckdb, the drivers of ADBC) declares the types of its columns.
-PostgreSQL's NUMERIC has no type in Arrow and arrives as digits: as a feature it is read as a
-number, as an id as the whole number that it is. A plain DBAPI cursor declares none, and guessing
-them from rows would make the schema depend on one person's value: features are read as numbers,
-what is no number is missing, and ids are compared as text.
+A connection with an Arrow interface (duckdb, the ADBC drivers) declares the types of its columns.
+PostgreSQL's NUMERIC has no Arrow type and arrives as digits: as a feature it is read as a number,
+as an id as a whole number. A plain DBAPI cursor declares no types, and guessing them from rows
+would make the schema depend on one person's value. So features are read as numbers, values that are
+not numbers are missing, and ids are compared as text.
 
-What a database says when a query fails may quote the row that it stumbled over, so it is withheld.
+The message of a database when a query fails may quote a row, so it is withheld.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def query_batches(
 ) -> tuple[Any, Iterator[Any]]:
     """Run a query; return the Arrow schema of its rows and an iterator over their batches.
 
-    ``texts`` are features that are read as text where the cursor declares no types.
+    ``texts`` are features that are read as text if the cursor declares no types.
     """
     _refuse_guesses(getattr(cursor, "connection", None))
     _quietly(lambda: cursor.execute(query))
@@ -139,7 +139,10 @@ def query_batches(
 
 @contextmanager
 def _cursor(connection: Any) -> Iterator[Any]:
-    """Give what runs queries: a cursor of the connection, which is closed in the end, or itself."""
+    """Yield an object that runs queries.
+
+    It is a cursor of the connection, closed at the end, or the argument itself.
+    """
     speaks = hasattr(connection, "execute") and _stream(connection) is not None
     if not speaks and hasattr(connection, "cursor"):
         with closing(connection.cursor()) as cursor, _octets(connection):
@@ -162,7 +165,7 @@ def _stream(cursor: Any) -> Callable[[], Any] | None:
 
 @dataclass(frozen=True)
 class _Numeric:
-    """Which columns of a stream are NUMERIC of PostgreSQL, and how they are read."""
+    """Which columns of a stream are PostgreSQL NUMERIC, and how they are read."""
 
     schema: Any
     columns: tuple[tuple[int, bool], ...]
@@ -182,7 +185,7 @@ class _Numeric:
         return cls(schema, tuple(found))
 
     def plain(self, batch: Any) -> Any:
-        """Return a batch with plain types, every cell by itself; what is no number is null."""
+        """Return a batch with plain types, converted cell by cell; null for other values."""
         import pyarrow as pa
 
         if batch is None or not self.columns:
@@ -207,7 +210,7 @@ def _decimal(written: Any) -> Decimal | None:
 
 
 def _refuse_guesses(connection: Any) -> None:
-    """Refuse the driver of ADBC that takes the types of columns from the first rows."""
+    """Refuse the ADBC driver that guesses the types of columns from the first rows."""
     if not hasattr(connection, "adbc_get_info"):
         return
     if _quietly(connection.adbc_get_info).get("vendor_name") == "SQLite":
@@ -219,7 +222,10 @@ def _refuse_guesses(connection: Any) -> None:
 
 @contextmanager
 def _octets(connection: Any) -> Iterator[None]:
-    """Let SQLite return text as bytes; rows with text that is not UTF-8 would be lost otherwise."""
+    """Make SQLite return text as bytes.
+
+    Otherwise rows with text that is not UTF-8 would be lost.
+    """
     before = getattr(connection, "text_factory", None)
     if before is None:
         yield

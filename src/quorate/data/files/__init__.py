@@ -1,8 +1,8 @@
 """Reading and writing files: tables, model files, and atomic writes.
 
-``table_files`` tables by name of column · ``csv_lines`` their text form · ``model_files`` what a
-fit released, to predict with elsewhere · ``plain_data`` the plain values inside · ``atomic`` whole
-files or none · ``one_writer`` databases that remember what is done once.
+``table_files`` tables by column names · ``csv_lines`` CSV text · ``dialects`` separators and
+encodings · ``atomic`` files written completely or not at all · ``one_writer`` databases of things
+that may be done only once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, whatever interrupts the program."""
+"""Files that are written completely or not at all, whatever interrupts the program."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
-"""CSV files line by line: what stands in one line has no influence on how another one is read.
+"""CSV files line by line, so that one line has no influence on how another one is read.
 
-A usual CSV parser lets a cell reach into other people's rows: an opening quote swallows everything
-up to the next quote, a row with a cell too many stops the reading or vanishes. The rules here are:
+In usual CSV parsers a cell can affect other people's rows: an opening quote swallows everything up
+to the next quote, and a row with an additional cell stops the reading or vanishes. The rules here
+are:
 
-* one physical line (it ends with a line feed; a carriage return before that belongs to the end) is
-  one row, always; a carriage return elsewhere is a character of its cell. A table with line feeds
-  inside cells is no CSV file in this sense: convert it, to Parquet for instance;
-* a cell may stand in quotes, with quotes doubled inside, and then hold separators. Quotes that do
-  not close within their line are characters like any other;
-* a line with too many or too few cells keeps the ids that it has, and all else in it is missing;
-* a blank line is no row. A row without an id belongs to nobody.
+* one physical line (it ends with a line feed; a carriage return before that belongs to the line
+  end) is always one row; a carriage return elsewhere is a character of its cell. A table with line
+  feeds inside cells is not a CSV file in this sense: convert it, for example to Parquet;
+* a cell may be enclosed in quotes, with quotes doubled inside, and may then contain separators.
+  Quotes that are not closed within their line are ordinary characters;
+* a line with too many or too few cells keeps the ids that it has, and all its other cells are
+  missing;
+* a blank line is not a row. A row without an id is dropped.
 
-Ids are what the id cells say, no more and no less. Lines without quotes or other special
-characters, and lines whose quotes enclose whole cells, are read by Arrow, all others one by one; a
-test compares the two. Which lines Arrow gets is decided line by line, so no quote reaches beyond
-its line.
+Ids are exactly the contents of the id cells. Lines without quotes or other special characters, and
+lines whose quotes enclose whole cells, are read by Arrow, all others one by one; a test checks that
+both ways agree. This is decided line by line, so no quote has an effect beyond its line.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def split_line(line: bytes, separator: bytes) -> list[bytes]:
 
 
 def read_header(path: Path, separator: str, dialect: Dialect = PLAIN) -> list[str]:
-    """Return the names in the first line; it is public, so errors may quote it."""
+    """Return the names in the first line; the line is public, so errors may quote it."""
     if not path.is_file():
         raise SchemaError(f"Expected a CSV file, found none at {str(path)!r}.")
     line = dialect.to_utf8(header_line(path))
@@ -118,19 +119,19 @@ def read_cells(
     dialect: Dialect = PLAIN,
     watch: Callable[[int], None] | None = None,
 ) -> Any:
-    r"""Return an Arrow table of the columns ``names``: floats where ``numeric``, bytes elsewhere.
+    r"""Return an Arrow table of the columns ``names``: floats if in ``numeric``, otherwise bytes.
 
     Parameters
     ----------
     path, separator
-        The file, and what separates its cells.
+        The file, and its cell separator.
     names, numeric, ids : collections of str
-        The columns to read, those with numbers, and those that are read even from a line with too
-        many or too few cells.
+        The columns to read, the numeric ones among them, and those that are read even from a line
+        with too many or too few cells.
     dialect : Dialect
-        How numbers and letters are written.
+        How numbers and characters are written.
     watch : callable, optional
-        Called with the number of bytes read so far, block by block.
+        It is called with the number of bytes read so far, block by block.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def read_cells(
 
 
 def cell_schema(names: Sequence[str], numeric: Collection[str]) -> Any:
-    """Return the Arrow schema of cells: floats where ``numeric``, bytes elsewhere.
+    """Return the Arrow schema of cells: floats if in ``numeric``, otherwise bytes.
 
     >>> cell_schema(["patient", "age"], {"age"}).types
     [DataType(large_binary), DataType(double)]
@@ -207,7 +208,7 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 
 
 class _Lines:
-    """How lines become cells: the separator, the number of cells, the places of those wanted."""
+    """How lines are divided into cells: the separator, the number of cells, the wanted columns."""
 
     def __init__(
         self, separator: bytes, width: int, places: list[int], dialect: Dialect = PLAIN
@@ -244,7 +245,7 @@ class _Lines:
     def _sort_out(
         self, octets: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell which lines Arrow reads as we do, and which hold nothing at all."""
+        """Return which lines Arrow reads by the same rules, and which are blank."""
         separators = np.flatnonzero(octets == ord(self.separator))
         returns = np.flatnonzero(octets == ord("\r"))
         # At the first place of a block there is nothing before; the line feed itself will do.
@@ -298,7 +299,7 @@ class _Lines:
 
 
 def _count(places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many of some places each line has.
+    """Return how many of some positions are in each line.
 
     >>> _count(np.array([1, 2, 7]), np.array([4, 6, 9])).tolist()
     [2, 0, 1]
@@ -315,8 +316,8 @@ def _quoted_lines(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     r"""Return for each line whether quotes enclose whole cells, and its separators.
 
-    They do if every other quote stands where a cell begins and those between where one ends. A line
-    without quotes has none that do not.
+    This is the case if every opening quote is at the beginning of a cell and every closing quote at
+    the end of one. A line without quotes also satisfies this.
 
     >>> octets = np.frombuffer(b'"a,b",c\n"a"b,c\na,"b\na,b\n', np.uint8)
     >>> ends = np.flatnonzero(octets == ord("\n"))
@@ -347,7 +348,7 @@ def _quoted_lines(
 def _selected(
     block: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> bytes:
-    """Return the chosen lines with their ends."""
+    """Return the chosen lines, including their line ends."""
     if chosen.all():
         return block
     edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
@@ -358,8 +359,8 @@ def _selected(
 def _owned_by_arrow(pieces: Sequence[bytes]) -> Any:
     """Return a copy of the pieces, one after the other, in memory that Arrow allocated.
 
-    A worker thread of Arrow may be the last to let go of what it read. Bytes of Python it could
-    only give back through the interpreter, and if that is ending by then the process is aborted.
+    A worker thread of Arrow may be the last user of the data. It could free Python's bytes only
+    through the interpreter, and if the interpreter is ending at that time the process is aborted.
     """
     import pyarrow as pa
 
@@ -391,7 +392,7 @@ def _header_line(file: BinaryIO) -> bytes:
 
 
 def _quoted_cells(line: bytes, separator: bytes) -> list[bytes] | None:
-    """Return the cells of a line, None if a quote opens one and nothing closes it."""
+    """Return the cells of a line; None if a quote opens a cell and is not closed."""
     cells: list[bytes] = []
     place = 0
     while True:
@@ -410,7 +411,7 @@ def _quoted_cells(line: bytes, separator: bytes) -> list[bytes] | None:
 
 
 def _closing_quote(line: bytes, place: int) -> int:
-    """Return where the quote closes that opened before ``place``, -1 if nowhere."""
+    """Return the position of the closing quote for one that opened before ``place``; -1 if none."""
     while True:
         place = line.find(b'"', place)
         if place < 0 or line[place + 1 : place + 2] != b'"':

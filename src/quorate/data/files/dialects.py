@@ -1,7 +1,7 @@
-"""How a CSV file is written: its separator, its numbers, its encoding.
+"""The format of a CSV file: its separator, its numbers, its encoding.
 
-All of it is stated by the caller. Nothing is guessed from rows: one person's cell would decide how
-everybody's cells are read. What follows from the header line alone can be proposed
+The caller states all of it. Nothing is guessed from rows, because one person's cell would then
+decide how all cells are read. Settings that follow from the header line alone can be proposed
 (:func:`proposed`), because the header is public.
 """
 
@@ -27,19 +27,19 @@ _OCTETS = bytes(range(256))
 
 @dataclass(frozen=True)
 class Dialect:
-    r"""How a CSV file separates cells, and how it writes numbers and letters.
+    r"""The separator of a CSV file, and the form of its numbers and characters.
 
     Parameters
     ----------
     separator : str or None, default=None
-        What separates cells, one ASCII character. By default it follows from the file name: a comma
-        for ``.csv``, a tab for ``.tsv``.
+        The character between cells, one ASCII character. By default it follows from the file name:
+        a comma for ``.csv``, a tab for ``.tsv``.
     decimal : {".", ","}, default="."
     thousands : str or None, default=None
         The character between groups of three digits. A cell with digits grouped in another way is
         missing.
     encoding : str, default="utf-8"
-        UTF-8, or an encoding with one octet a character, such as ``latin-1`` or ``cp1252``. Bytes
+        UTF-8, or an encoding with one byte per character, such as ``latin-1`` or ``cp1252``. Bytes
         that the encoding does not define become the replacement character.
 
     Examples
@@ -108,11 +108,11 @@ class Dialect:
 
     @cached_property
     def _marked(self) -> str:
-        """The pattern of a cell that holds the thousands mark."""
+        """The pattern of a cell that contains the thousands separator."""
         return r"[^ \t] +[^ \t]" if self.thousands == " " else re.escape(str(self.thousands))
 
     def plain_number(self, cell: bytes) -> bytes | None:
-        """Return a cell with its number written as 1234.5; None if it is written in another way."""
+        """Return a cell with its number written as 1234.5; None if it has another form."""
         if self.thousands is not None:
             if re.fullmatch(self._grouped.encode(), cell):
                 cell = cell.replace(self.thousands.encode(), b"")
@@ -142,7 +142,9 @@ class Dialect:
 
 
 def proposed(header: bytes, given: str) -> tuple[str, str]:
-    r"""Return a separator and an encoding that fit a header line; ``given`` is the usual separator.
+    r"""Return a separator and an encoding that suit a header line.
+
+    The usual separator is ``given``.
 
     The header is public, so this says nothing about rows. If the names in it are plain ASCII, it
     does not determine the encoding of the rows, and UTF-8 is returned.

@@ -1,7 +1,8 @@
-"""SQLite files of their owner that appear whole, and have one writer at a time.
+"""SQLite files of one owner that appear completely, and have one writer at a time.
 
-They remember what must be done once: the steps of a training, the periods of a series. What a
-transaction wrote is on disk when it ends, whatever interrupts the program or the machine.
+They record things that may be done only once: the steps of a training, the periods of a series.
+The changes of a transaction are on disk when it ends, whatever interrupts the program or the
+machine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PATIENCE = 60.0
 
 
 def database(application_id: int, tables: Sequence[str], row: Sequence[Any]) -> bytes:
-    """Return the bytes of a database with these tables, and one row in the first of them.
+    """Return the bytes of a new database with these tables, and one row in the first of them.
 
     >>> database(1, ["CREATE TABLE series (id TEXT)"], ["ab12"])[:15]
     b'SQLite format 3'
@@ -37,7 +38,7 @@ def database(application_id: int, tables: Sequence[str], row: Sequence[Any]) -> 
 
 
 def born_whole(path: Path, content: bytes) -> None:
-    """Write a file of its owner that appears complete, unless another one is there.
+    """Write a file of one owner that appears completely, unless one exists already.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +74,7 @@ def born_whole(path: Path, content: bytes) -> None:
 def one_writer(path: Path, *, application_id: int) -> Iterator[sqlite3.Connection | None]:
     """Open a file for one writer at a time; commit durably at the end, roll back on error.
 
-    Yields None for a database of another kind.
+    It yields None for a database of another kind.
     """
     with closing(
         sqlite3.connect(
@@ -91,7 +92,7 @@ def one_writer(path: Path, *, application_id: int) -> Iterator[sqlite3.Connectio
 
 
 def failure(error: sqlite3.Error) -> str:
-    """Return what failed, without the text of the error, which may quote what was written.
+    """Return a description of a failure, without the text of the error, which may quote data.
 
     >>> failure(sqlite3.OperationalError("no such table: visits"))
     'could not be read or written (SQLite says 0)'

@@ -1,10 +1,10 @@
-"""CSV and Parquet files as records grouped by user, under rules that no value can break.
+"""CSV and Parquet files as records grouped by user, by rules that hold for every value.
 
 A CSV file declares no types, and guessing them from the rows would make the schema depend on one
-person's value. So every column is read as bytes; what is asked for as a number and does not read as
-one is *missing*, like an empty cell. One line is always one row, and ids are what
-the id cells say (:mod:`quorate.data.files.csv_lines`). Which columns exist is the schema, which is
-public and may raise.
+person's value. So every column is read as bytes. A cell that should be a number and cannot be
+parsed as one is *missing*, like an empty cell. One line is always one row, and ids are exactly the
+contents of the id cells (:mod:`quorate.data.files.csv_lines`). Which columns exist is the schema,
+which is public and may raise.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Columns:
         Empty means all other numeric columns, for files that declare types.
     target : str or None, default=None
     unit : str or None, default=None
-        The word for what is protected; the names of ``user`` if not given.
+        The word for the protected unit; by default the names of ``user``.
     missing : float or "drop", default="drop"
     classes : tuple or None, default=None
         Public labels of the target.
@@ -104,7 +104,7 @@ class Columns:
 
     @property
     def protected(self) -> str:
-        """The word for what is protected."""
+        """The word for the protected unit."""
         return self.unit or " x ".join(self.user)
 
     @property
@@ -114,7 +114,7 @@ class Columns:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments about columns for a crowd, besides the features."""
+        """The arguments about columns for the constructors of crowds, except the features."""
         return {
             "user": self.user,
             "target": self.target,
@@ -152,7 +152,7 @@ class TableFile:
     path : str or path
     dialect : Dialect, default=PLAIN
     watch : callable, optional
-        Called with the share of a CSV file that was read, from 0 to 1.
+        It is called with the share of a CSV file that was read, from 0 to 1.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class TableFile:
 
     @property
     def separator(self) -> str | None:
-        """What separates cells, or None for Parquet."""
+        """The cell separator, or None for Parquet."""
         by_name = self._separator_by_name
         if self.dialect == PLAIN:
             return by_name
@@ -209,20 +209,23 @@ class TableFile:
 
     @property
     def files(self) -> list[Path]:
-        """The file, or what lies in the folder in the order of names, without hidden files."""
+        """The file, or the files of the folder in the order of their names.
+
+        Hidden files are left out.
+        """
         path = Path(self.path)
         found = sorted(path.iterdir()) if path.is_dir() else [path]
         return [file for file in found if not file.name.startswith((".", "_"))]
 
     @property
     def column_names(self) -> list[str]:
-        """The names of all columns; of a CSV file only the first line is read."""
+        """The names of all columns; only the first line of a CSV file is read."""
         if self.separator is None:
             return list(frames.open_parquet(self.path).schema.names)
         return read_header(self.files[0], self.separator, self.dialect)
 
     def resolve(self, columns: Columns) -> Columns:
-        """Return ``columns`` with all features named; refuse what does not exist; read no row."""
+        """Return ``columns`` with all features named; refuse missing columns; read no row."""
         if not Path(self.path).exists():
             raise SchemaError(
                 f"Expected a CSV or Parquet file, found nothing at {str(self.path)!r}."
@@ -270,7 +273,7 @@ class TableFile:
     def readable(self, columns: Columns) -> tuple[NDArray[np.bool_], tuple[Any, ...]]:
         r"""Return for each row whether its cells can be read, and the columns of ids.
 
-        A category that is not listed counts as unreadable; a missing number may be filled in.
+        A category that is not listed counts as unreadable; a missing number may be replaced.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -318,9 +321,9 @@ class TableFile:
     def group(
         self, columns: Columns, *, spool: str | os.PathLike[str] | None = None, **options: Any
     ) -> FileCrowd:
-        """Group the records by user on disk, for more of them than memory holds.
+        """Group the records by user on disk, if they do not fit into memory.
 
-        ``spool`` and the other options are those of
+        ``spool`` and the other options are as for
         :meth:`~quorate.data.engines.files.FileCrowd.from_parquet`.
         """
         columns = self.resolve(columns)
@@ -353,7 +356,7 @@ class TableFile:
                 yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
     def label_schema(self, columns: Columns, *, labels: Sequence[str], ids: str) -> Any:
-        """Return the names and types of what :meth:`read_labels` reads; read no row.
+        """Return the names and types of the columns that :meth:`read_labels` reads; read no row.
 
         A CSV file declares no types: columns that are not in ``labels`` are numbers.
         """
@@ -375,7 +378,7 @@ class TableFile:
 
     @closed
     def read_labels(self, columns: Columns, *, labels: Sequence[str], ids: str) -> Any:
-        r"""Read columns of labels and numbers, beside a column ``ids`` that tells users apart.
+        r"""Read columns of labels and numbers, with a column ``ids`` that identifies users.
 
         An id is a function of the id cells of its own row.
 
@@ -432,7 +435,7 @@ class TableFile:
         return pa.table(made)
 
     def count_users(self, columns: Columns) -> int:
-        """Count the users from the columns of their ids, and read nothing else."""
+        """Count the users from their id columns, without reading anything else."""
         if self.separator is None:
             ids = self._parquet(columns.user)
         else:
@@ -440,7 +443,7 @@ class TableFile:
         return len(group(tuple(ids.column(name) for name in columns.user)).keys)
 
     def _parquet(self, names: Sequence[str]) -> Any:
-        """Read columns of a Parquet file at once."""
+        """Read columns of a Parquet file in one call."""
         import pyarrow as pa
 
         dataset = frames.open_parquet(self.path)
@@ -457,7 +460,7 @@ class TableFile:
 
     @closed
     def features(self, names: Sequence[str], coding: Coding | None = None) -> NDArray[np.float64]:
-        """Read columns as numbers, NaN where a value is missing, for predictions."""
+        """Read columns as numbers, for predictions; NaN for missing values."""
         if self.separator is None:
             source = frames.open_parquet(self.path)
             if coding is not None:
@@ -494,7 +497,7 @@ class TableFile:
 
     @closed
     def texts(self, names: Sequence[str]) -> dict[str, list[str | None]]:
-        """Read columns as text, such as ids to write beside predictions."""
+        """Read columns as text, such as ids to write next to predictions."""
         if not names:
             return {}
         self._check_names(names)
@@ -603,13 +606,13 @@ def users_of_csv(
 
 
 def _finite(column: Any) -> NDArray[np.bool_]:
-    """Return for each cell of a column of numbers whether it is a finite one."""
+    """Return whether each cell of a numeric column is a finite number."""
     pieces = [np.isfinite(frames.floats(chunk)) for chunk in column.chunks]
     return np.concatenate([np.zeros(0, dtype=np.bool_), *pieces])
 
 
 def _texts(cells: Any) -> Any:
-    """Return cells as texts; what is empty or no text is missing."""
+    """Return cells as texts; empty cells and invalid text are missing."""
     import pyarrow as pa
 
     whole = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
@@ -636,7 +639,7 @@ def _text(cell: bytes) -> str | None:
 
 
 def _numeric(columns: Columns) -> set[str]:
-    """Return the columns that hold numbers: features, and a target without labels."""
+    """Return the numeric columns: features, and a target without labels."""
     texts = columns.classes is not None and not tables.are_numbers(columns.classes)
     is_number = columns.target is not None and not texts
     features = {column.name for column in columns.coding.columns if not column.is_text}
