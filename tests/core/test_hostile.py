@@ -1,24 +1,33 @@
 """Ways around a seal, a budget or the rule of forgetting that a hostile reader found."""
 
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from quorate.core.account.account import Account
-from quorate.core.account.parts import SharedAccount, disjoint_groups, halved, sum_of_groups
+from quorate.core.account.parts import (
+    SharedAccount,
+    close,
+    disjoint_groups,
+    halved,
+    sum_of_groups,
+)
 from quorate.core.bounds.grid import SUM_LIMIT, Grid
 from quorate.core.bounds.lifted_ball import LiftedBall
 from quorate.core.forgetting import forgetting
-from quorate.core.guarantees import Gaussian, Relation, Repeated
+from quorate.core.guarantees import Gaussian, Pure, Relation, Repeated
 from quorate.core.moves import Moves
 from quorate.core.people import People
 from quorate.core.placed import PlacedSum, Places
+from quorate.core.questions.held_keys import held_keys
 from quorate.core.questions.pairs import BySign
 from quorate.core.sealed import Sealed, opened, seal
 from quorate.core.users import UserData
-from quorate.exceptions import ParameterError, SealedError
+from quorate.exceptions import NumericalFailure, ParameterError, SchemaError, SealedError
 
 COUNTS = Moves.of_counts(2)
 SIX = UserData.from_arrays(np.arange(6.0)[:, None], users=np.arange(6))
@@ -218,3 +227,147 @@ def test_a_batch_holds_nothing_of_the_one_before():
     after = work._added(np.array([0, 1]), np.zeros((2, 1)), held)
     alone = work._added(np.array([0, 1]), np.zeros((2, 1)), np.zeros((2, bound.dimension)))
     assert (after == alone).all()
+
+
+TWO = UserData.from_arrays(np.arange(4.0)[:, None], users=[1, 1, 2, 2])
+
+
+def wide(users: UserData) -> np.ndarray:
+    return np.ones((users.n_users, len(np.unique(users.X))))
+
+
+class TestLengthsOfRows:
+    """How long a row is, is shown, so it must not follow from what people hold."""
+
+    @pytest.mark.parametrize("order", [{}, {"random_state": 0}])
+    def test_of_users(self, order):
+        people = People(TWO, Relation.REPLACE)
+        ask = people.each_in_order if order else people.each
+        with pytest.raises(SchemaError, match="public numbers") as told:
+            ask(wide, **order)
+        assert "4" not in str(told.value)
+
+    def test_of_sealed_rows(self):
+        rows = People(TWO, Relation.REPLACE).each(lambda users: users.user_means()[:, 0])
+        with pytest.raises(SealedError, match="withheld"):
+            rows.map(lambda held: np.ones((len(held), int(max(1, *held, 1)))))
+
+
+def share(users: UserData, whole: bool) -> np.ndarray:
+    return users.user_means()[:, 0] - (np.sum(users.X) if whole else 0.0)
+
+
+def of_all_if(whole: bool) -> Callable[[UserData], np.ndarray]:
+    def shares(users: UserData) -> np.ndarray:
+        return share(users, whole)
+
+    return shares
+
+
+class OfAllIf:
+    def __init__(self, whole: bool) -> None:
+        self.whole = whole
+
+    def __call__(self, users: UserData) -> np.ndarray:
+        return share(users, self.whole)
+
+
+@pytest.mark.parametrize("made", [of_all_if, OfAllIf, lambda whole: partial(share, whole=whole)])
+def test_a_function_that_was_tried_does_not_vouch_for_another_switch(made):
+    people = People(TWO, Relation.REPLACE)
+    people.each(made(False))
+    with pytest.raises(SealedError, match="other users"):
+        people.each(made(True))
+
+
+def test_keys_that_depend_on_others_are_refused():
+    class Largest:
+        def __call__(self, part):
+            whole = np.floor(8 * part.X[:, 0]).astype(np.int64)
+            largest = whole == whole.max()
+            return part.user_index().astype(np.int64)[largest], whole[largest]
+
+        def words(self, numbers):
+            return numbers.astype(np.uint64)
+
+        def name(self, number):
+            return number
+
+    with pytest.raises(SealedError, match="other users"):
+        held_keys(People(TWO, Relation.REPLACE), Largest(), random_state=0)
+
+
+THREE = UserData.from_arrays(np.arange(6.0)[:, None], users=[1, 1, 1, 2, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda users: users.take(np.flatnonzero(users.record_counts() > 2)),
+        lambda users: UserData(users.X, offsets=np.arange(users.n_records + 1)),
+    ],
+)
+@pytest.mark.parametrize("relation", list(Relation))
+def test_other_records_are_those_of_the_same_users(change, relation):
+    with pytest.raises(SchemaError, match="the same users"):
+        People(THREE, relation).derive(change)
+
+
+def test_how_many_features_there_are_does_not_follow_from_records():
+    def one_column_each(users):
+        wide = np.column_stack([users.X, np.unique(users.X) == users.X])
+        return UserData(wide, offsets=users.offsets).with_keys(users.keys())
+
+    with pytest.raises(SchemaError, match="features"):
+        People(THREE, Relation.REPLACE).derive(one_column_each)
+
+
+class Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise TypeError
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("odd", [Incomparable(), np.arange(3), None])
+def test_what_is_no_key_may_refuse_to_be_compared(odd):
+    ballots = People(THREE, Relation.REPLACE).ballots(lambda users: [5, odd, 5])
+    assert opened(ballots.of_key(5)).tolist() == [2]
+
+
+class TestGroups:
+    """What a ledger is told of groups, and what they draw after it was told."""
+
+    def groups(self, account, planned):
+        groups = disjoint_groups(account, 2)
+        for group in groups if planned else ():
+            group.reserve_chain(Repeated(Pure(0.125), 5))
+        return groups
+
+    def test_the_costliest_group_is_told_where_all_was_planned(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        _, second = self.groups(account, planned=True)
+        second.pay(Fraction(1, 8))
+        assert account.event == Pure(0.125)
+
+    def test_gaussian_noise_costs_more_than_a_pure_draw_of_more_squares(self):
+        account = Account.open(epsilon=3.0, delta=1e-6)
+        first, second = self.groups(account, planned=False)
+        first.pay(Gaussian(3.2))
+        second.pay(Fraction(3, 10))
+        assert account.event == Gaussian(3.2)
+
+    @pytest.mark.parametrize("planned", [True, False])
+    def test_nothing_is_drawn_after_the_end(self, planned):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        first, _ = self.groups(account, planned)
+        close(account)
+        with pytest.raises(NumericalFailure, match="nothing was drawn"):
+            first.pay(Fraction(1, 8))
+
+    def test_nothing_lent_is_drawn_after_the_end(self):
+        account = SharedAccount.open(epsilon=1.0)
+        lent = account.lend(epsilon=0.5)
+        close(account)
+        with pytest.raises(NumericalFailure, match="nothing was drawn"):
+            lent.pay(Fraction(1, 8))

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.forgetting import is_of_caller
 from quorate.core.users.crowd import call_quietly
 from quorate.core.users.data import UserData
 from quorate.exceptions import SchemaError, SealedError
@@ -152,16 +153,23 @@ def _made_up_numbers(shape: tuple[int, ...]) -> NDArray[np.float64]:
 def _definition(thing: Any, depth: int) -> Hashable:
     """Return what identifies a definition: its code, its types, and the types of its attributes."""
     if isinstance(thing, FunctionType):
-        held = [cell for cell in map(_content, thing.__closure__ or ()) if callable(cell)]
-        return thing.__code__, _definitions(held, depth)
+        held = [*map(_content, thing.__closure__ or ()), *(thing.__defaults__ or ())]
+        return thing.__code__, _switches(thing, held), _definitions(held, depth)
     if isinstance(thing, MethodType):
         return _definition(thing.__func__, depth), _definition(thing.__self__, depth - 1)
     if isinstance(thing, partial):
         held = [thing.func, *thing.args, *thing.keywords.values()]
-        return partial, _definitions(held, depth)
+        return partial, _switches(thing.func, held), _definitions(held, depth)
     if isinstance(thing, type | BuiltinFunctionType | MethodDescriptorType | np.ufunc):
         return thing
-    return type(thing), _definitions(list(getattr(thing, "__dict__", {}).values()), depth)
+    held = list(getattr(thing, "__dict__", {}).values())
+    return type(thing), _switches(thing, held), _definitions(held, depth)
+
+
+def _switches(thing: Any, held: list[Any]) -> Hashable:
+    """Return what makes another function of the caller's: a switch, a name, a number of an axis."""
+    plain = [(type(each), each) for each in held if isinstance(each, bool | int | str)]
+    return tuple(plain) if is_of_caller(thing) else ()
 
 
 def _definitions(held: list[Any], depth: int) -> Hashable:

@@ -21,7 +21,7 @@ import numpy as np
 
 from quorate.exceptions import SealedError
 
-__all__ = ["forgetting"]
+__all__ = ["forgetting", "is_of_caller"]
 
 # What may grow without being replaced.
 _GROWING = (list, dict, set, bytearray, deque)
@@ -79,10 +79,10 @@ def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
         return _Same(thing), len(thing), tuple(map(look, held)) if len(thing) < _MANY else ()
     if depth == 0 or isinstance(thing, type | ModuleType | np.ndarray):
         return look(thing)
-    numbers = _is_of_caller(thing)
+    numbers = is_of_caller(thing)
     if isinstance(thing, partial):
         inside: list[Any] = [thing.func, *thing.args, *thing.keywords.values()]
-        numbers = _is_of_caller(thing.func)
+        numbers = is_of_caller(thing.func)
     elif isinstance(thing, MethodType):
         return _held(thing.__self__, depth), _held(thing.__func__, depth)
     elif isinstance(thing, FunctionType):
@@ -120,7 +120,7 @@ def _itself(thing: Any) -> Any:
 
 def _slots_of(kind: type) -> tuple[str, ...]:
     """Return the members that a class keeps beside, or in place of, a dictionary."""
-    owners = [each for each in kind.__mro__ if "__slots__" in vars(each) and _is_of_caller(each)]
+    owners = [each for each in kind.__mro__ if "__slots__" in vars(each) and is_of_caller(each)]
     found = [name for each in owners for name, value in vars(each).items() if _is_slot(value)]
     return tuple(name for name in found if name[:2] != "__")
 
@@ -129,7 +129,8 @@ def _is_slot(value: Any) -> bool:
     return isinstance(value, MemberDescriptorType)
 
 
-def _is_of_caller(thing: Any) -> bool:
+def is_of_caller(thing: Any) -> bool:
+    """Whether a function, or the class of a thing, is not one of this library."""
     return str(getattr(thing, "__module__", "")).split(".")[0] != "quorate"
 
 

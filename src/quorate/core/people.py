@@ -38,6 +38,7 @@ from quorate.core.users.crowd import (
     check_statistic,
     counts_up_to,
     encode_users,
+    joined_rows,
     sum_users,
 )
 from quorate.core.users.data import UserData, ordered_users
@@ -140,8 +141,9 @@ class People:
     def derive(self, change: Callable[[UserData], UserData], *, keep: bool = False) -> People:
         """Return the same users with other records: ``change`` is applied to each part in place."""
         refuse_company(change, partial(records_of, change), self.__crowd.nobody())
+        nothing = call_quietly(lambda: change(self.__crowd.nobody()).n_features)
         with forgetting(change):
-            return self._of(self.__crowd.derive(change, keep=keep))
+            return self._of(self.__crowd.derive(_SameUsers(change, nothing), keep=keep))
 
     def capped(
         self, records: int, *, random_state: RandomState = None, words_of: WordsOf | None = None
@@ -275,13 +277,14 @@ class People:
         """Return one number, or one row of them, for each user."""
         empty = np.asarray(values(self.__crowd.nobody()))
         parts = self._rows(values, _Rows(values))
-        return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
+        return seal_rows(joined_rows([empty, *parts]), self.relation, among=self.among)
 
     def each_in_order(self, values: PerUser, *, random_state: RandomState) -> SealedRows:
         """Return one row per user, in an order of the ids that is drawn with a public seed."""
         order = np.argsort(self.__crowd.public_draws(random_state), kind="stable")
-        parts = self._rows(values, _Rows(values))
-        return seal_rows(np.concatenate(parts)[order], self.relation, among=self.among)
+        empty = np.asarray(values(self.__crowd.nobody()))
+        rows = joined_rows([empty, *self._rows(values, _Rows(values))])
+        return seal_rows(rows[order], self.relation, among=self.among)
 
     def encoded(self, statistic: Statistic, grid: Grid) -> SealedRows:
         """Return the bounded vector of each user, in steps of ``grid``."""
@@ -346,6 +349,26 @@ class _InBatches:
         if users.n_users <= few:
             return self.work(users)
         return sum(map(self.work, users.batches(users=few)), start=self.work(users.nobody()))
+
+
+@dataclass(frozen=True)
+class _SameUsers:
+    """Refuses a change of who there is: a user who is split, or whose going is told, moves more.
+
+    How many features there are is shown, so it is what it is of nobody.
+    """
+
+    change: Callable[[UserData], UserData]
+    n_features: int | None
+
+    def __call__(self, part: UserData) -> UserData:
+        changed = self.change(part)
+        found, keys = changed.keys(), part.keys()
+        if not (np.array_equal(found, keys) or np.array_equal(np.sort(found), np.sort(keys))):
+            raise SchemaError("Expected the same users, each with other records.")
+        if self.n_features not in (None, changed.n_features):
+            raise SchemaError("Expected as many features as nobody has.")
+        return changed
 
 
 @dataclass(frozen=True)

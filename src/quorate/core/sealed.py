@@ -360,7 +360,15 @@ class SealedRows(Closed):
         refuse_other_rows(function, rows.shape[1:])
         with forgetting(function):
             found = call_quietly(lambda: np.asarray(function(rows)))
-        if found is None or found.shape[:1] != rows.shape[:1] or found.dtype.kind not in "fiub":
+        # How long a row is, is shown: it follows from public numbers, as it does of no rows at all.
+        nothing = call_quietly(lambda: np.asarray(function(rows[:0])))
+        like = found if nothing is None else nothing
+        if (
+            found is None
+            or like is None
+            or found.shape != (len(rows), *like.shape[1:])
+            or found.dtype.kind not in "fiub"
+        ):
             raise SealedError(
                 "Expected a function that returns one row of numbers for each row; what went wrong "
                 "is withheld. Try it on made-up rows."

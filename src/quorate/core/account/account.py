@@ -460,7 +460,7 @@ class Account(OnceOnly):
                 event if count == 1 else Repeated(event, count)
                 for event, count in self._drawn.items()
             ]
-            costliest = [max(groups, key=_spent) for groups in self._groups]
+            costliest = [max(groups, key=_price_of_drawn) for groups in self._groups]
             parts += [group.event for group in costliest if group._drawn]
         return compose_events(parts) if parts else Nothing()
 
@@ -604,5 +604,11 @@ def paid_ahead(account: Account, event: Event) -> Account:
     return made
 
 
-def _spent(account: Account) -> tuple[int, Fraction]:
-    return account._squares, account._pure
+def _price_of_drawn(group: Account) -> float:
+    """Return what all draws of a group cost: squares say little of pure ones, and nothing of plans.
+
+    It decides which of several groups a ledger is told of.
+    """
+    if not group._drawn:
+        return 0.0
+    return price(group.event, delta=group.declared.delta, relation=group.relation)

@@ -84,6 +84,10 @@ def close(account: Account) -> None:
     """
     account.epsilon = account.square = account.aside = account.reserve = Fraction(0)
     account._plan = None
+    # What was planned for groups, or lent, asks nobody else.
+    beside = account._lent if isinstance(account, SharedAccount) else []
+    for each in [*beside, *(group for family in account._groups for group in family)]:
+        close(each)
 
 
 class SampleAccount(Account):

@@ -54,7 +54,13 @@ class Ballots(Closed):
 
     def of_key(self, key: Key | None) -> Sealed:
         """Count the votes for one public key; None has no votes."""
-        votes = 0 if key is None else np.count_nonzero(self.__keys == key)
+        keys = self.__keys
+        if key is None:
+            votes = 0
+        elif keys.dtype.kind == "O":  # what is no key may refuse to be compared
+            votes = count_votes(keys).get(key, 0)
+        else:
+            votes = int(np.count_nonzero(keys == key))
         moves = Moves.of_tally(self.relation).of_some(1)
         return seal([votes], moves.of_one(moves.largest), self.relation, self.among)
 

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.alone import refuse_company
 from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import Relation
 from quorate.core.people import People
@@ -173,6 +175,9 @@ def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None)
     HeldKeys(several a user)
     """
     users, found, word = 0, [np.empty((0, 3), np.uint64)], public_word(random_state)
+    # In the order of users, so that the numbers of the keys alone say who holds which.
+    numbers_of = partial(_numbers_of, keys)
+    refuse_company(keys, numbers_of, people._held_crowd().nobody())
     with forgetting(keys):
         for part in people._held_crowd().map(_Holdings(keys)):
             part[:, 0] += np.uint64(users)
@@ -185,6 +190,10 @@ def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None)
     if division is None:
         raise SchemaError("Expected a word for each key; what was found is withheld.")
     return HeldKeys(_KEY, division, people.relation, people.among)
+
+
+def _numbers_of(keys: KeysOf, users: UserData) -> Integers:
+    return _Holdings(keys)(users)[:, 1].view(np.int64)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ __all__ = [
     "check_statistic",
     "counts_up_to",
     "encode_users",
+    "joined_rows",
     "silence",
     "sum_users",
 ]
@@ -242,6 +243,20 @@ def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any
     return [(argument,) for argument in each]
 
 
+def joined_rows(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return the rows of several parts, which are of one length: another would tell of records.
+
+    >>> joined_rows([np.zeros((0, 2)), np.ones((1, 2))])
+    array([[1., 1.]])
+    """
+    if len({part.shape[1:] for part in parts}) > 1:
+        raise SchemaError(
+            "Expected rows whose length follows from public numbers, the same for nobody and for "
+            "everybody; what was found is withheld."
+        )
+    return np.concatenate(parts)
+
+
 def counts_up_to(values: ArrayLike, thresholds: NDArray[np.float64]) -> Integers:
     """Count the values that are at most each of the increasing ``thresholds``; NaN is above all.
 
@@ -380,7 +395,7 @@ class Crowd(KeyedUsers):
         """
         order = np.argsort(ranks, kind="stable")
         parts = self.take_ranked(np.asarray(ranks, dtype=np.int64)[order]).map(values)
-        found = np.concatenate([values(self.nobody()), *parts])
+        found = joined_rows([values(self.nobody()), *parts])
         rows = np.empty_like(found)
         rows[order] = found
         return rows
