@@ -1,11 +1,12 @@
 """Audits that anyone can run: exact, by replay, and from samples.
 
-* :mod:`quorate.auditing.exact`: every small data set, every pair of neighbours; the true epsilon.
+* :mod:`quorate.auditing.exact`: all small data sets and all pairs of neighbours; gives the true
+  epsilon.
 * :mod:`quorate.auditing.enumeration`: the output law of real code, for the exact audit.
 * :mod:`quorate.auditing.replay`: neighbouring data and the same released values must give the same
   control flow, shapes, exceptions and attributes.
 * :mod:`quorate.auditing.recording`: noise that lists its calls and can be given to other data.
-* :mod:`quorate.auditing.lower_bounds`: what samples of a black box prove about its epsilon.
+* :mod:`quorate.auditing.lower_bounds`: lower bounds on the epsilon of a black box, from samples.
 
 None of them reads real data: they run on small made-up data sets.
 """

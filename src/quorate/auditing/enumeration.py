@@ -1,20 +1,19 @@
-"""The output law of real code, by running it on every value its noise can take.
+"""The output law of real code, by running it with every outcome of its noise.
 
-Formulas audit a mechanism; most violations sit in the glue between mechanisms: a bound taken from
-the data, a path without its clip, a second release nobody charged. :func:`enumerate_runs` runs the
-very code that makes releases, as often as its noise has outcomes, and adds up the probabilities of
-what comes out. With :func:`~quorate.auditing.exact.audit_exactly` this audits whole estimators on a
-few users.
+Formulas audit a single mechanism, but most violations are in the code between mechanisms: a bound
+taken from the data, a missing clip, a second release that nobody charged. :func:`enumerate_runs`
+runs the real code as often as its noise has outcomes, and adds up the probabilities of the results.
+With :func:`~quorate.auditing.exact.audit_exactly` this audits whole estimators on a few users.
 
 Additive noise has infinitely many outcomes, so each value is reported as the *cell* of integers it
-falls into. A cell is a post-processing of the value, hence the same claim must hold for the code
-fed with cells, and with cells of one integer that code is the real one except in the tails.
-Uniform integers above a limit are reported in cells too. How often a run saw a cell instead of the
-value itself is the law's ``coarse`` mass.
+falls into. A cell is a post-processing of the value, so the same claim must hold for code that gets
+cells. With cells of one integer this is the real code except in the tails. Large uniform integers
+are also reported in cells. The probability that a run gets a cell instead of the value itself is
+the law's ``coarse`` mass.
 
 Limits: the number of runs is the product of the numbers of outcomes of all draws of one run (a
 vector of d noisy coordinates has cells^d); public randomness must be seeded; and rejection loops
-are cut after ``max_draws``, which becomes ``lost`` mass.
+are stopped after ``max_draws``, which becomes ``lost`` mass.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ class Cells:
     ----------
     width : float, default=0.0
         Width of a cell in units of the noise scale, at least one integer. Zero keeps every integer
-        apart, which is exact and only possible on coarse grids.
+        separate, which is exact and only possible on coarse grids.
     reach : float, default=4.0
-        How many scales the cells reach to either side of zero; what lies beyond is added to
-        the last cell. It must cover the true values, or the audit misses losses.
+        How many scales the cells reach to either side of zero; larger values belong to the last
+        cell. It must cover the true values, or the audit misses losses.
 
     Examples
     --------
@@ -111,7 +110,10 @@ _PLAIN = frozenset({bool, int, str, type(None)})
 
 
 class _Cut(BaseException):
-    """Ends a run that draws too often; no ``Exception``, so that programs do not catch it."""
+    """Ends a run with too many draws.
+
+    It is not an ``Exception``, so that programs do not catch it.
+    """
 
 
 def enumerate_runs(
@@ -127,15 +129,15 @@ def enumerate_runs(
     Parameters
     ----------
     run : callable
-        Takes a noise source and returns the published result, or raises. Everything built inside
-        with the ambient noise uses the source as well. Arrays, lists and dicts are frozen by
+        Takes a noise source and returns the published result, or raises. All code inside that uses
+        the ambient noise uses this source as well. Arrays, lists and dicts are frozen by
         :func:`freeze`; an exception becomes :class:`Raised`.
     cells : Cells, default=Cells()
         How noisy integers are grouped.
     max_runs : int, default=20_000
         More runs than this are refused.
     max_draws : int, default=100
-        A run with more draws is cut; its probability is lost.
+        A run with more draws is stopped; its probability is lost.
     max_uniform : int, default=1_000
         Uniform integers below a larger bound, and points chosen from a larger ordered domain, are
         reported in this many cells.
@@ -247,7 +249,7 @@ class _EnumeratedNoise(NoiseSource):
         self.exact = 1.0
 
     def advance(self) -> bool:
-        """Move to the next path in depth-first order; False when all have been walked."""
+        """Move to the next path in depth-first order; return False after the last one."""
         if self._depth < len(self._path):
             raise self._not_repeatable()
         while self._path:

@@ -1,12 +1,12 @@
-"""Audits by enumeration: every small data set, every pair of neighbours, the true epsilon.
+"""Audits by enumeration: all small data sets and all pairs of neighbours give the true epsilon.
 
-A mechanism is given as a function from a data set to its output law; the audit computes the law of
-each data set of a :class:`SmallWorld`, compares all neighbours, and says what one user's privacy
-loss really is. A figure above the claim is a violation. A figure far below it means that more noise
-than necessary was added. Nothing is sampled, so neither can be missed.
+A mechanism is given as a function from a data set to its output law. The audit computes the law of
+each data set of a :class:`SmallWorld`, compares all neighbours, and returns the true privacy loss
+of one user. A loss above the claim is a violation. A loss far below it means that more noise than
+necessary was added. Nothing is sampled, so neither case can be missed.
 
-Laws come from formulas (:mod:`quorate.auditing.laws`), from a mechanism's own ``probabilities``,
-or from the real code run on every value its noise can take
+Laws come from formulas (:mod:`quorate.auditing.laws`), from a mechanism's own ``probabilities``, or
+from the real code run with every outcome of its noise
 (:func:`quorate.auditing.enumeration.enumerate_runs`).
 
 An audit of a small world proves nothing about larger worlds. Choose worlds whose records reach the
@@ -51,18 +51,20 @@ _ONE_PAIR = np.array([[0, 1]], dtype=np.intp)
 
 @dataclass(frozen=True, kw_only=True)
 class SmallWorld:
-    """All data sets of a few users who each hold one of a few records.
+    """All data sets of a few users who each have one of a few records.
 
     Parameters
     ----------
     records : sequence of hashable
-        What one user may hold: a number, a tuple of values, ``()`` for a user with no record.
+        The possible records of one user: a number, a tuple of values, ``()`` for a user without a
+        record.
     n_users : int
         Number of users. Under ``Relation.ADD_REMOVE`` it is the largest number, and the world also
         has data sets of fewer users, down to none.
     ordered : bool, default=True
-        Whether users are distinguished by their place. ``False`` keeps only one of the data sets
-        that differ in order. There are far fewer; use it for mechanisms that do not see the order.
+        Whether users are distinguished by their position. ``False`` keeps only one of the data sets
+        that differ in order. There are far fewer of these; use it for mechanisms that ignore the
+        order.
 
     Examples
     --------
@@ -124,17 +126,17 @@ class SmallWorld:
 
 @dataclass(frozen=True, kw_only=True)
 class ExactAudit:
-    """What an exact audit found.
+    """The result of an exact audit.
 
     Attributes
     ----------
     claim : Guarantee
-        What was promised.
+        The claimed guarantee.
     epsilon : float
         The true privacy loss in this world at the claimed delta: a proven lower bound on the
         mechanism's epsilon, and equal to this world's worst case if ``slack`` is zero.
     delta : float
-        The true delta at the claimed epsilon (the hockey-stick divergence), in the same sense.
+        The true delta at the claimed epsilon (the hockey-stick divergence), with the same meaning.
     slack : float
         Largest probability, over the data sets, of outcomes that the law does not state exactly
         (window tails, cells, lost runs). The true delta at the claimed epsilon is at most ``delta +
@@ -209,14 +211,14 @@ def audit_exactly(
     law : callable
         Takes a data set (one record per user), and returns the law of the output: a
         :class:`~quorate.auditing.laws.Law`, a mapping from outputs to probabilities, or an array
-        of probabilities of the outputs 0, 1, ... It must be a deterministic function.
+        of probabilities of the outputs 0, 1, ... It must be deterministic.
     world : SmallWorld
     claim : Guarantee
         Its ``epsilon``, ``delta`` and ``relation`` are compared; a guarantee that is void because
-        of a test double is read as if it were valid.
+        of a test double is treated as if it were valid.
     thorough : bool, default=True
         Whether to search for the worst pair. ``False`` stops at the first neighbours that exceed
-        the claim, which is enough to show that a broken mechanism is caught.
+        the claim, which is enough to show that a broken mechanism is detected.
 
     Returns
     -------
@@ -224,7 +226,8 @@ def audit_exactly(
 
     Examples
     --------
-    A count of ones with discrete Laplace noise, and its twin with half the noise:
+    The example is a count of ones with discrete Laplace noise, and its broken twin with half the
+    noise:
 
     >>> from quorate.auditing import discrete_laplace_mass
     >>> def noisy_count(answers, scale=1.0):
@@ -309,7 +312,7 @@ class _Table:
         return bool(delta > claim.delta + DELTA_TOLERANCE)
 
     def log_ratios(self, pairs: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Largest loss of each pair, both ways; lost mass is given to the other side."""
+        """Largest loss of each pair in both directions; lost mass is assigned to the other side."""
         return np.maximum(
             self._one_way_ratios(pairs[:, 0], pairs[:, 1]),
             self._one_way_ratios(pairs[:, 1], pairs[:, 0]),
@@ -326,7 +329,7 @@ class _Table:
         return np.asarray(losses.max(axis=1))
 
     def hockey_sticks(self, pairs: NDArray[np.intp], epsilon: float) -> NDArray[np.float64]:
-        """Smallest delta of each pair at ``epsilon``, both ways."""
+        """Smallest delta of each pair at ``epsilon``, in both directions."""
         return np.maximum(
             self._one_way_sticks(pairs[:, 0], pairs[:, 1], epsilon),
             self._one_way_sticks(pairs[:, 1], pairs[:, 0], epsilon),
@@ -349,7 +352,7 @@ def _largest(
     table: _Table,
     value: Callable[[NDArray[np.intp]], NDArray[np.float64]],
 ) -> tuple[float, int]:
-    """Return the largest value over all pairs and where it is, in chunks of bounded memory."""
+    """Return the largest value over all pairs and its position, in chunks of bounded memory."""
     best, where = -math.inf, 0
     for start, chunk in _chunks(pairs, table):
         values = value(chunk)
@@ -360,7 +363,7 @@ def _largest(
 
 
 def _epsilon_at(delta: float, pairs: NDArray[np.intp], table: _Table) -> tuple[float, int]:
-    """Return the smallest epsilon at which every pair keeps ``delta``, to ten digits."""
+    """Return the smallest epsilon at which every pair satisfies ``delta``, to ten digits."""
     epsilon, where = 0.0, 0
     for start, chunk in _chunks(pairs, table):
         deltas = table.hockey_sticks(chunk, epsilon)

@@ -1,15 +1,15 @@
 """Exact output laws of the noise of mechanisms, independent of the code that draws it.
 
-A :class:`Law` is what an audit compares: outputs and their probabilities. The functions here give
-the laws of the discrete Laplace and the discrete Gaussian on the integers, of permute-and-flip
-[1]_ and of the exponential mechanism, from their formulas alone, so that they are an oracle for
-:mod:`quorate.core.noise` and not a copy of it.
+A :class:`Law` is the object that an audit compares: outputs and their probabilities. The functions
+here give the laws of the discrete Laplace and the discrete Gaussian on the integers, of
+permute-and-flip [1]_ and of the exponential mechanism. They use formulas alone, so that they are
+independent of :mod:`quorate.core.noise`.
 
-Two kinds of mass need care. A *tail* outside a window is added to the window's last point: the
-reported value is then a post-processing of the real one, which can only hide a loss, so a violation
-seen in it is a violation. *Lost* mass belongs to no output; the audit assigns it in favour of the
-claim. Both are carried along as :attr:`Law.coarse` and :attr:`Law.lost` and end up in the audit's
-``slack``.
+Two kinds of mass need special treatment. A *tail* outside a window is added to the window's last
+point. The reported value is then a post-processing of the real one, which can only hide a loss, so
+a violation found in it is a real violation. *Lost* mass belongs to no output; the audit assigns it
+in favour of the claim. Both are recorded as :attr:`Law.coarse` and :attr:`Law.lost` and are part of
+the audit's ``slack``.
 
 Masses are correct to a relative 1e-12; audits compare with a tolerance of 1e-9.
 
@@ -56,8 +56,8 @@ class Law(Mapping[Hashable, Any]):
     Parameters
     ----------
     masses : mapping from output to probability
-        ``float`` or ``Fraction``. Probabilities below 1e-300 must be fractions: a float would
-        round them to zero, and an impossible output is an infinite loss.
+        ``float`` or ``Fraction``. Probabilities below 1e-300 must be fractions, because a float
+        would round them to zero, and an impossible output is an infinite loss.
     lost : float, default=0.0
         Probability that is assigned to no output.
     coarse : float, default=0.0
@@ -105,9 +105,9 @@ class Law(Mapping[Hashable, Any]):
 def discrete_laplace_mass(centre: int, *, scale: float, window: tuple[int, int]) -> Law:
     """Return the law of ``centre`` plus discrete Laplace noise, tails at the ends of ``window``.
 
-    The mass of ``centre + z`` is proportional to ``exp(-|z| / scale)``. As long as the window
-    contains the centres of both neighbours, putting the tails on its ends loses nothing: beyond
-    both centres the likelihood ratio is constant.
+    The mass of ``centre + z`` is proportional to ``exp(-|z| / scale)``. If the window contains the
+    centres of both neighbours, adding the tails to its ends loses nothing, because the likelihood
+    ratio is constant beyond both centres.
 
     >>> law = discrete_laplace_mass(0, scale=1.0, window=(-2, 2))
     >>> round(law[0] / law[1], 12) == round(math.e, 12)
@@ -148,9 +148,9 @@ def discrete_gaussian_mass(centre: int, *, sigma: float, window: tuple[int, int]
 def permute_and_flip_mass(scores: Sequence[int] | NDArray[Any], *, scale: float) -> Law:
     r"""Return the law of the index that permute-and-flip chooses.
 
-    With :math:`w_j = e^{(s_j - \max s)/\text{scale}}`, candidate i wins with probability
-    :math:`w_i \int_0^1 \prod_{j \ne i} (1 - t w_j)\,dt`: each candidate has a uniform position t in
-    the permutation; the coin of i shows heads and all coins before it tails. The integrand is a
+    With :math:`w_j = e^{(s_j - \max s)/\text{scale}}`, candidate i wins with probability :math:`w_i
+    \int_0^1 \prod_{j \ne i} (1 - t w_j)\,dt`: each candidate has a uniform position t in the
+    permutation, the coin of i shows heads, and all coins before it show tails. The integrand is a
     polynomial of degree k - 1, which Gauss-Legendre integrates exactly, with positive terms only.
 
     >>> law = permute_and_flip_mass([0, 0], scale=1.0)
@@ -261,8 +261,8 @@ def geometric_interval(low: int | None, high: int | None, *, scale: float) -> fl
 def _euler_maclaurin(start: float, end: float, sigma: float) -> float:
     r"""Sum :math:`e^{-z^2/2\sigma^2}` over the integers in [start, end], both half-integers.
 
-    Midpoint form: the integral, minus f'/24, plus 7 f'''/5760 at the ends. The next term is of
-    order sigma^-6 relative to the integral's scale, and sigma is above 50 here because 4096
+    It is the midpoint form: the integral, minus f'/24, plus 7 f'''/5760 at the ends. The next term
+    is of order sigma^-6 relative to the integral's scale, and sigma is above 50 here because 4096
     integers fit into 80 sigma.
     """
     x, y = start / sigma, end / sigma

@@ -1,11 +1,11 @@
 """Statistical lower bounds on the epsilon of a black box.
 
-Run a mechanism many times on two neighbouring data sets, search for an event that is much more
-likely on one of them, and bound its two probabilities: if p is at least ``p_low`` and q at most
+Run a mechanism many times on two neighbouring data sets, and search for an event that is much more
+likely on one of them. Then bound its two probabilities: if p is at least ``p_low`` and q at most
 ``q_high``, no epsilon below ``log((p_low - delta) / q_high)`` can be true. [1]_ The event is chosen
-on one half of the samples and tested on the other, so the stated confidence holds for any choice of
-the event, and the two probabilities are bounded by Clopper and Pearson's exact intervals [2]_, so
-it holds for every number of samples.
+on one half of the samples and tested on the other half, so the stated confidence holds for any
+choice of the event. The two probabilities are bounded by Clopper and Pearson's exact intervals
+[2]_, so it holds for every number of samples.
 
 A bound below the claim proves nothing; a bound above it refutes the claim. To prove a claim for a
 small world, use :mod:`quorate.auditing.exact`.
@@ -119,7 +119,8 @@ def epsilon_lower_bound(
 
     Examples
     --------
-    Randomized response that tells the truth three times in four has epsilon = log 3 = 1.099:
+    Example: randomized response that tells the truth three times in four has epsilon = log 3 =
+    1.099:
 
     >>> from quorate.core.public_randomness import public_generator
     >>> truthful = public_generator(0).random((2, 100_000)) < 0.75

@@ -1,7 +1,7 @@
 """Everything observable of a run except its noise: result, errors, warnings, logs, prints.
 
 :mod:`quorate.auditing.replay` observes a program twice and compares. Results are compared piece by
-piece: types, names of attributes, shapes, dtypes and, where nothing may differ, values.
+piece: types, names of attributes, shapes, dtypes and, if nothing may differ, values.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def observe(run: Callable[[], Any]) -> Observation:
 
 @contextmanager
 def _collected_logs() -> Iterator[list[str]]:
-    """Collect what is logged, Quorate's own messages at every level."""
+    """Collect log messages, those of Quorate at every level."""
     messages: list[str] = []
 
     class Collector(logging.Handler):

@@ -1,9 +1,9 @@
-"""The outcomes of one noise call, their probabilities, and the cells that report them.
+"""The outcomes of one noise call, their probabilities, and the cells in which they are reported.
 
 An exact choice over a huge domain is a rejection loop. The number and size of its draws depend on
-the data, but only the chosen point is released. An audit therefore follows the *outcome* of the
-loop, in cells of the public domain, and not its draws: such a sampler calls its source once,
-through :meth:`quorate.core.noise.NoiseSource.sample`, and passes its law.
+the data, but only the chosen point is released. So an audit follows the *outcome* of the loop, in
+cells of the public domain, and not its draws: such a sampler calls its source once, through
+:meth:`quorate.core.noise.NoiseSource.sample`, and passes its law.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Outcomes:
     def possible(
         cls, values: Sequence[Any], masses: Sequence[float], exact: Sequence[float] | None = None
     ) -> Outcomes:
-        """Leave out impossible outcomes; without ``exact`` every value is taken literally."""
+        """Leave out impossible outcomes; without ``exact`` every value counts as exact."""
         shares = [1.0] * len(masses) if exact is None else exact
         kept = [i for i, mass in enumerate(masses) if mass > 0]
         return cls(
@@ -45,7 +45,7 @@ class Outcomes:
 
 
 def uniform_cells(size: int, max_cells: int) -> list[tuple[int, int]]:
-    """Cut 0, ..., size - 1 into at most ``max_cells`` runs [low, high) of about equal length.
+    """Divide 0, ..., size - 1 into at most ``max_cells`` runs [low, high) of about equal length.
 
     >>> uniform_cells(7, 3)
     [(0, 2), (2, 4), (4, 7)]
@@ -55,7 +55,7 @@ def uniform_cells(size: int, max_cells: int) -> list[tuple[int, int]]:
 
 
 def cell_outcomes(law: PiecewiseLaw, max_cells: int) -> Outcomes:
-    """Return the probability of each cell of the domain; cells are public although pieces are not.
+    """Return the probability of each cell of the domain; cells are public, although pieces are not.
 
     >>> import numpy as np
     >>> cell_outcomes(PiecewiseLaw(5, np.array([1, 3]), np.array([0.25, 0.75])), 2)

@@ -92,7 +92,7 @@ class RecordedNoise(NoiseSource):
 
 
 class ReplayedNoise(RecordedNoise):
-    """The noise of a recording, given to other data; any other sequence of calls is refused.
+    """The noise of a recording, used on other data; any other sequence of calls is refused.
 
     Obtained from :meth:`RecordedNoise.replay`; call :meth:`finish` at the end, because drawing less
     noise than was recorded is a difference too.

@@ -1,14 +1,14 @@
-"""Replay: with equal released values, runs on neighbouring data must be indistinguishable.
+"""Replay: given equal released values, runs on neighbouring data must be indistinguishable.
 
-A release is private because of its noise. Everything else must follow from released values and
+A release is private because of its noise. Everything else must be a function of released values and
 public parameters: the number, shape and scale of releases, exceptions, warnings, logs, prints, and
 the attributes of fitted objects. A replay runs a program on one data set and records its
-*transcript* (what each noise call returned). Then it runs the program on a neighbour with the same
+*transcript* (the result of each noise call). Then it runs the program on a neighbour with the same
 transcript, and compares everything observable. Nothing may differ, not even the values of fitted
-attributes. A difference is a function of the data that no mechanism has released.
+attributes. Any difference is a function of the data that no mechanism has released.
 
-This finds leaks in the glue between mechanisms: an error that depends on a record, a number of
-iterations that follows the data, ``classes_`` taken from ``y``, a scale computed from a private
+This detects leaks in the code between mechanisms: an error that depends on a record, a number of
+iterations that depends on the data, ``classes_`` taken from ``y``, a scale computed from a private
 sum. It cannot judge the noise itself, because it replaces the noisy values; that is the task of
 :mod:`quorate.auditing.exact`. One replay follows one path: use several seeds.
 """
@@ -95,15 +95,15 @@ def replay(
     Parameters
     ----------
     run : callable
-        Takes a data set, makes releases with the ambient noise and returns what it made: a number,
-        an array, a fitted estimator. All attributes are compared, private ones too, because they
-        are written when an object is saved.
+        Takes a data set, makes releases with the ambient noise and returns its result: a number, an
+        array, a fitted estimator. All attributes are compared, also private ones, because they are
+        written when an object is saved.
     data, neighbour : object
         Two data sets that differ in one user.
     mode : ReplayMode, default=ReplayMode.TRANSCRIPT
         ``NOISE`` repeats the noise instead of the released values. Released values then differ, so
-        only types, shapes and dtypes are compared, and a scale that rightly depends on an earlier
-        release is reported too.
+        only types, shapes and dtypes are compared, and a scale that legitimately depends on an
+        earlier release is also reported.
     seed : int, default=0
         Chooses the transcript; public randomness must be seeded inside ``run``.
 
@@ -195,7 +195,7 @@ class _Recording(NoiseSource):
 class _Forced(_Recording):
     """Returns the values of the transcript, whatever the data are.
 
-    Noise is drawn anyway, to observe exceptions that a sampler raises for some data.
+    Noise is still drawn, to observe exceptions that a sampler raises for some data.
     """
 
     def __init__(self, seed: int, transcript: _Recording) -> None:

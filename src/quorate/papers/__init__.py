@@ -1,5 +1,5 @@
-"""What the five papers print beyond estimators for every day.
+"""The systems of the five papers that are not everyday estimators.
 
-``queries`` statistical queries and the local model · ``stability`` learners that agree ·
-``conversion`` from records to people.
+``queries`` statistical queries and the local model · ``stability`` learners on which users agree ·
+``conversion`` from item level to user level.
 """

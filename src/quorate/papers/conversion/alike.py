@@ -1,14 +1,15 @@
-r"""Which users are alike, in integers: the certificates behind a conversion.
+r"""Which users are similar, in integer arithmetic: the certificates of a conversion.
 
-A certificate looks at all users' scores and returns a *distance* that one user moves by at most 1,
-and users to release from, such that neighbours' releases are close. Two are built:
+A certificate examines all users' scores. It returns a *distance* that one user moves by at most 1,
+and the users to release from, chosen so that neighbours' releases are close. There are two
+certificates:
 
 * :func:`certify_by_cover`, for any number of scores: users who differ by more than a tolerance are
-  joined, and the distance is the relaxed vertex cover of that graph, rounded up. It sets
-  :math:`8\kappa` users aside;
-* :func:`certify_by_sorting`, for a single number per user: the smallest number of users who must go
-  before *every* choice of the rest has nearly the same sum. Exact, by sorting; it sets
-  :math:`4\kappa` users aside.
+  connected, and the distance is the relaxed vertex cover of that graph, rounded up. It leaves out
+  :math:`8\kappa` users;
+* :func:`certify_by_sorting`, for a single number per user: the distance is the smallest number of
+  users who must be left out so that *every* choice of the rest has nearly the same sum. It is
+  exact, by sorting, and leaves out :math:`4\kappa` users.
 
 Proofs: ``docs/proofs/item_to_user.md``.
 """
@@ -32,12 +33,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Alike:
-    """The users to release from, and the distance of all users from being alike.
+    """The users to release from, and the distance of all users from being similar.
 
     Attributes
     ----------
     distance : int
-        At most ``2 * reach + 1``, which stands for everything above.
+        At most ``2 * reach + 1``, which stands for all larger distances.
     chosen : array of bool
         The users from whom the release is computed; nobody if the distance is too large.
     """
@@ -96,8 +97,8 @@ def certify_by_cover(
 def certify_by_sorting(values: Integers, *, closeness_squared: Fraction, reach: int) -> Alike:
     """Find the fewest users to leave out so that all sums of ``n - 4 * reach`` others are close.
 
-    It is enough to keep consecutive sorted values: if a value in between were left out, it could be
-    exchanged for an end (see the proof).
+    It is enough to consider runs of consecutive sorted values: if a value in between were left out,
+    it could be exchanged for one at an end (see the proof).
 
     >>> values = np.array([0, 0, 0, 0, 0, 900, 0])
     >>> alike = certify_by_sorting(values, closeness_squared=Fraction(100), reach=1)

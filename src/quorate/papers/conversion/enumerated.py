@@ -1,12 +1,13 @@
-r"""Algorithm 1 (DelStab) for any base mechanism, by looking at all sets of users (F1).
+r"""Algorithm 1 (DelStab) for any base mechanism, by enumerating all sets of users (F1).
 
-Nothing is assumed of the base: it need not even be private. For each value r of a noisy limit all
-sets S of r users are tried; S is *stable* if the base, run on any two choices of n - 4 kappa of the
-other users, has nearly the same law. If some S is stable, one is drawn, further users are left out
-at random, and the base runs on the rest. Otherwise nothing is released.
+Nothing is assumed about the base mechanism: it need not even be private. For each value r of a
+noisy limit all sets S of r users are examined; S is *stable* if the base mechanism, run on any two
+choices of n - 4 kappa of the other users, has nearly the same law. If some S is stable, one is
+drawn, further users are left out at random, and the base mechanism runs on the rest. Otherwise
+nothing is released.
 
-The numbers of sets are binomial coefficients, so this is for worlds of a dozen users at most: as a
-reference, for audits, and as what the certified variant is compared with.
+The numbers of sets are binomial coefficients, so this is possible for a dozen users at most. It
+serves as a reference, for audits, and for comparison with the certified variant.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class ItemToUser:
     ----------
     law : callable
         Takes the records of ``n_users - 4 * reach`` users, in their order, and returns a weight for
-        each output: numbers of at least zero, read as the exact rationals they are. If it raises an
+        each output: numbers of at least zero, which are taken as exact rationals. If it raises an
         error or returns anything else, all outputs have the same weight. It must be deterministic:
         the same records give the same weights.
     outputs : int
@@ -83,8 +84,8 @@ class ItemToUser:
     epsilon : float, default=1.0
     delta : float, default=1e-6
     reach : int or None, default=None
-        The paper's :math:`\kappa = 1 + \lceil\ln(1/\bar\delta)/\bar\varepsilon\rceil`. A smaller
-        one is for small examples and makes the delta of ``event`` larger.
+        The paper's :math:`\kappa = 1 + \lceil\ln(1/\bar\delta)/\bar\varepsilon\rceil`. Return the
+        largest rise plus the largest fall of scores from one user to another.
 
     References
     ----------
@@ -146,7 +147,7 @@ class ItemToUser:
 
     @cached_property
     def limit(self) -> TruncatedLaplace:
-        """The law of the noisy limit."""
+        """Return the differences in the smallest integer type; the table is read many times."""
         return TruncatedLaplace(self.step, reach=self.reach or 0)
 
     @property
@@ -156,7 +157,7 @@ class ItemToUser:
 
     @cached_property
     def event(self) -> Approximate:
-        """What the accountant prices."""
+        """The event for the accountant."""
         near = (_exp_up(2 * self.step) + _exp_up(self.step)) * self.closeness_delta
         delta = float_up(2 * self.limit.tail + near)
         if not delta < 1:
@@ -198,7 +199,7 @@ class ItemToUser:
 
     @cached_property
     def _choices(self) -> NDArray[np.int64]:
-        """The choices of users that the base may run on, as bit masks."""
+        """The choices of users on which the base may run, as bit masks."""
         return _masks(self.n_users, self.survivors)
 
     def _mixture(
@@ -224,7 +225,7 @@ def _masks(n: int, size: int) -> NDArray[np.int64]:
 
 
 def _integer_weights(weights: Sequence[Any]) -> Weights | None:
-    """Return the same proportions in integers; None where there are none."""
+    """Return the same proportions as integers; None if there are none."""
     rationals = [exact(weight) for weight in weights]
     if min(rationals) < 0 or not sum(rationals) > 0:
         return None
@@ -258,7 +259,7 @@ def _far_pairs(
 
 
 def _stick(first: Weights, second: Weights, factor: Fraction) -> Fraction:
-    """Return the hockey-stick divergence of two laws, exactly."""
+    """Return the exact hockey-stick divergence of two laws."""
     one, two = sum(first), sum(second)
     return sum(
         (

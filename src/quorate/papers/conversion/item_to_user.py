@@ -1,12 +1,13 @@
-r"""Item-level mechanisms on sums of scores made user-level, with a certificate that is fast (F1).
+r"""Item-level mechanisms on sums of scores at user level, with a fast certificate (F1).
 
-Algorithm 1 of Ghazi et al. [1]_ leaves out the users who are unlike the others, and looks at all
+Algorithm 1 of Ghazi et al. [1]_ leaves out the users who differ from the others, and examines all
 small sets of users to find them (:class:`~quorate.papers.conversion.ItemToUser`). For the
 exponential mechanism, Laplace and Gaussian noise on sums of users' scores a relaxed vertex cover
 does the same in milliseconds, and its proof needs half of the paper's :math:`\kappa`.
 
-Both are references. With everyday numbers they lose to a clipped sum, and win over group privacy
-only for very many records per user; ``docs/item-to-user.md`` says from where on.
+Both are reference implementations. With realistic numbers they are less accurate than a clipped
+sum, and better than group privacy only for very many records per user; ``docs/item-to-user.md``
+gives the limits.
 
 References
 ----------
@@ -40,12 +41,12 @@ MAX_USERS = 5_000  # machine: memory of the table
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedItemToUser:
-    r"""Release an item-level mechanism on users who are alike, or None if too few are.
+    r"""Release an item-level mechanism on similar users, or None if there are too few.
 
-    Users bring integer scores, one for each candidate (exponential mechanism) or coordinate (sums).
-    They are clipped to ``bound``, so that sums fit into 64 bits. Privacy does *not* rely on this
-    bound: the noise of the base may be far below it. Users who are unlike the others are left out;
-    if there are too many of them, nothing is released.
+    Users contribute integer scores, one for each candidate (exponential mechanism) or coordinate
+    (sums). They are clipped to ``bound``, so that sums fit into 64 bits. Privacy does *not* rely on
+    this bound: the noise of the base may be far below it. Users who differ from the others are left
+    out; if there are too many of them, nothing is released.
 
     Privacy
     -------
@@ -55,15 +56,16 @@ class CertifiedItemToUser:
     trust : central
     public : ``n_users``, ``width``, ``bound`` and all other parameters
     numerics : exact
-    proof : docs/proofs/item_to_user.md; half of epsilon for the noisy limit, a quarter for each of
-        the two neighbours' steps to their common users. The proof is Quorate's, not the paper's: it
-        uses a relaxed vertex cover instead of all subsets of users, and its delta is one tail of
-        the limit instead of two.
+    proof : docs/proofs/item_to_user.md; half of epsilon is for the noisy limit, and a quarter for
+        the step from each of the two neighbours to their common users. The proof is Quorate's, not
+        the paper's: it uses a relaxed vertex cover instead of all subsets of users, and its delta
+        is one tail of the limit instead of two.
 
     Utility
     -------
-    Released with certainty if all users are alike (distance 0); with ``pass_probability(v)`` at
-    distance v. Users count as alike if they differ by at most ``tolerance``.
+    A result is released with certainty if all users are similar (distance 0), and with
+    ``pass_probability(v)`` at distance v. Users are similar if they differ by at most
+    ``tolerance``.
 
     Complexity
     ----------
@@ -141,12 +143,12 @@ class CertifiedItemToUser:
 
     @property
     def set_aside(self) -> int:
-        """The number of users who are not summed."""
+        """The number of users who are left out of the sum."""
         return (4 if self.is_one_difference else 8) * (self.stable.reach or 0)
 
     @property
     def survivors(self) -> int:
-        """How many users are summed."""
+        """The number of users who are summed."""
         return self.n_users - self.set_aside
 
     @property
@@ -157,7 +159,7 @@ class CertifiedItemToUser:
 
     @property
     def event(self) -> Approximate:
-        """What the accountant prices."""
+        """The event for the accountant."""
         return self.stable.event
 
     @property

@@ -1,14 +1,14 @@
-r"""How much a mechanism tells about *which* sample it saw: perfect generalisation, measured (F3).
+r"""How much the output of a mechanism reveals about its sample: perfect generalisation (F3).
 
 A mechanism is :math:`(\beta, \varepsilon', \delta')`-*sample perfectly generalising* on a
 distribution D if its laws on two samples x, x' from D are :math:`(\varepsilon', \delta')`-close
 except with probability :math:`\beta` (Definition 12 of [F]_); *perfectly generalising* if the law
 on x is close to one law that does not depend on x, here the mean law (Definition 29). Privacy for
 single records implies both with :math:`\varepsilon' \approx \varepsilon\sqrt{n}` (Theorems 13 and
-31), and that is why users can be hidden at a price of :math:`\sqrt m` instead of m.
+31). This is why users can be protected at a cost of :math:`\sqrt m` instead of m.
 
-This is a laboratory: samples are simulated, laws are computed, and nothing about anybody is
-released. Neither private data nor a budget has any place here.
+Here it is measured in simulations: samples are simulated, laws are computed, and nothing about real
+people is released. So neither private data nor a budget are needed.
 
 References
 ----------
@@ -85,7 +85,7 @@ class PerfectGeneralisation:
 
     Examples
     --------
-    Randomized response for a sum: how well do two samples of six fair coins agree?
+    Example: randomized response for a sum; how close are its laws on two samples of six fair coins?
 
     >>> def noisy_sum(sample):
     ...     from scipy.stats import binom
@@ -140,7 +140,7 @@ class PerfectGeneralisation:
         """Estimate beta from simulated samples, with a Clopper-Pearson interval.
 
         The mean law of the simulator version is exact if all samples can be enumerated; otherwise
-        it is estimated from as many other samples.
+        it is estimated from the same number of further samples.
         """
         _validate.non_negative(epsilon=epsilon)
         _validate.delta(delta=delta)
@@ -277,11 +277,12 @@ def published_radius(
 ) -> tuple[float, float]:
     r"""Return the radius of Theorem 13 of [F]_ with the constants of its proof.
 
-    :math:`40\varepsilon\sqrt{n\ln(1/\delta)} + 2\varepsilon\sqrt{8n\ln(1/(2\beta))}`: Lemma 35 with
-    :math:`\tau = 100\ln(1/\delta)` at the ratio :math:`2\varepsilon`, two halves; then Talagrand's
-    inequality on 2n coordinates, and group privacy in both directions. The second figure is
-    n delta, whose constant the proof does not state. Group privacy over all n records,
-    :math:`n\varepsilon`, is a cap. ``log_inverse_beta`` allows a beta too small for a float.
+    It is :math:`40\varepsilon\sqrt{n\ln(1/\delta)} + 2\varepsilon\sqrt{8n\ln(1/(2\beta))}`: Lemma
+    35 with :math:`\tau = 100\ln(1/\delta)` at the ratio :math:`2\varepsilon`, two halves; then
+    Talagrand's inequality on 2n coordinates, and group privacy in both directions. The second
+    returned number is n delta, whose constant the proof does not state. The result is at most that
+    of group privacy over all n records, :math:`n\varepsilon`. ``log_inverse_beta`` allows a beta
+    too small for a float.
 
     >>> tuple(round(x, 6) for x in published_radius(
     ...     epsilon=1e-4, delta=1e-9, records=10_000, beta=0.05
@@ -314,9 +315,9 @@ def from_simulator_to_samples(
 
     .. math:: P[A(x) \in S] \le e^\varepsilon(e^\varepsilon P[A(x') \in S] + \delta) + \delta:
 
-    :math:`(2\varepsilon, (1+e^\varepsilon)\delta)`-close, at most :math:`3\delta` for
-    :math:`\varepsilon \le \ln 2`. (In print the probability stays :math:`\beta`. It cannot: let
-    a share :math:`\beta` of the samples have a law of their own each.)
+    The laws are :math:`(2\varepsilon, (1+e^\varepsilon)\delta)`-close, at most :math:`3\delta` for
+    :math:`\varepsilon \le \ln 2`. (In print the probability stays :math:`\beta`. This cannot hold:
+    let each of a share :math:`\beta` of the samples have a law of its own.)
 
     >>> from_simulator_to_samples(beta=0.1, epsilon=0.0, delta=0.01)
     (0.19, 0.0, 0.02)
@@ -377,9 +378,10 @@ def perfect_radius(
 def calibrated_radius(*, epsilon: float, records: int, outputs: int, beta: float) -> float:
     r"""Return :math:`\varepsilon\sqrt{n\ln(2|O|/\beta)}`, which holds for pure privacy at delta' 0.
 
-    McDiarmid's inequality for :math:`\ln P[A(x)=o] - \ln P[A(x')=o]`, a function of 2n records that
-    each move it by at most epsilon, and of mean zero; both signs and all outputs by a union bound:
-    :math:`2|O|\exp(-2t^2/(2n\varepsilon^2)) = \beta`. Capped by group privacy.
+    It is McDiarmid's inequality for :math:`\ln P[A(x)=o] - \ln P[A(x')=o]`, a function of 2n
+    records that each move it by at most epsilon, and of mean zero; both signs and all outputs by a
+    union bound: :math:`2|O|\exp(-2t^2/(2n\varepsilon^2)) = \beta`. The result is at most that of
+    group privacy.
 
     >>> [round(calibrated_radius(epsilon=0.1, records=n, outputs=16, beta=0.05), 2)
     ...  for n in (25, 100, 400)]

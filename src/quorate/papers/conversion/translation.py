@@ -1,9 +1,9 @@
-r"""What record-level privacy is worth for users: the paper's formulas with explicit constants (F2).
+r"""User-level guarantees from record-level privacy: the paper's formulas with constants (F2).
 
-No data, no noise: numbers for plans and comparisons. :math:`n_1(\varepsilon, \delta)` stands for
-how many single records a record-level method needs. Where the paper writes O(.) the constant is 1,
-which makes it look better than it is; where its proof states the constants, they are used and the
-docstring says so.
+They use neither data nor noise, and give numbers for plans and comparisons. :math:`n_1(\varepsilon,
+\delta)` is the number of single records that a record-level method needs. Where the paper writes
+O(.) the constant 1 is used, which makes the result look better than it is. Where its proof states
+the constants, they are used and the docstring says so.
 
 References
 ----------
@@ -44,7 +44,8 @@ _MOST_USERS = 10**18  # machine: integers of 64 bits
 def subsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[float, float]:
     """Return the privacy of running on a random share of the records (Theorem 7 of [F]_).
 
-    A fixed number of records, drawn without replacement; neighbours replace one record.
+    It is a fixed number of records, drawn without replacement; neighbours differ in one replaced
+    record.
 
     >>> tuple(round(x, 4) for x in subsampled(epsilon=1.0, delta=1e-6, rate=0.1))
     (0.1586, 0.0)
@@ -56,7 +57,7 @@ def subsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[floa
 
 
 def deletion_reach(*, epsilon: float, delta: float) -> int:
-    r"""Return the :math:`\kappa` of Algorithm 1 of [F]_; four times as many users are set aside.
+    r"""Return the :math:`\kappa` of Algorithm 1 of [F]_; four times as many users are left out.
 
     >>> deletion_reach(epsilon=1.0, delta=1e-6)
     48
@@ -104,8 +105,8 @@ def utility_budget(
 ) -> tuple[float, float]:
     r"""Return the record-level privacy that Algorithm 1 needs (Lemma 19 of [F]_).
 
-    :math:`\varepsilon' = \varepsilon/(c\kappa\sqrt{m\ln(nm/\delta)})` and
-    :math:`\delta' = \delta/(c\kappa m)`.
+    It is :math:`\varepsilon' = \varepsilon/(c\kappa\sqrt{m\ln(nm/\delta)})` and :math:`\delta' =
+    \delta/(c\kappa m)`.
 
     >>> budget = utility_budget(epsilon=1.0, delta=1e-6, users=1000, records=100)
     >>> tuple(f"{x:.3g}" for x in budget)
@@ -156,9 +157,9 @@ def solved_users(
 ) -> int:
     r"""Return the number of users required by Theorem 10 of [F]_ by solving its inequality exactly.
 
-    With (eps'', delta') of :func:`item_to_user`: the smallest multiple N of m for which a method
-    for :math:`n_1(\varepsilon'', \delta')` of N records, run on a sample, is as private as Lemma 19
-    requires with N/m + 4 kappa users; these are the users.
+    With (eps'', delta') of :func:`item_to_user` it is based on the smallest multiple N of m for
+    which a method that needs :math:`n_1(\varepsilon'', \delta')` of N records, run on a sample, is
+    as private as Lemma 19 requires. The number of users is N/m + 4 kappa.
 
     >>> solved_users(lambda e, d: 100 / e, epsilon=1.0, delta=1e-6, records=100)
     2656
@@ -187,7 +188,7 @@ def solved_users(
 def theorem_11_users(needed: Needed, *, epsilon: float, delta: float, records: int) -> float:
     r"""Return the number of users required by Theorem 11 of [F]_ at one epsilon, constants 1.
 
-    :math:`4\kappa + m^{-1/2} \ln(1/\delta)^{1.5} \varepsilon^{-1} n_1(\varepsilon, \delta')`.
+    It is :math:`4\kappa + m^{-1/2} \ln(1/\delta)^{1.5} \varepsilon^{-1} n_1(\varepsilon, \delta')`.
 
     >>> round(theorem_11_users(lambda e, d: 100 / e, epsilon=1.0, delta=1e-6, records=100))
     706
@@ -208,8 +209,8 @@ def corollary_3_users(
 ) -> float:
     r"""Return the number of users required by Corollary 3 of [F]_, constants 1.
 
-    For a record-level method that needs
-    :math:`\ln(1/\delta)^c n_{\mathrm{priv}}/\varepsilon + n_{\mathrm{stat}}` records.
+    It is for a record-level method that needs :math:`\ln(1/\delta)^c n_{\mathrm{priv}}/\varepsilon
+    + n_{\mathrm{stat}}` records.
 
     >>> round(corollary_3_users(
     ...     private_records=100, statistical_records=1e4, power=0, epsilon=1.0, delta=1e-6,
@@ -256,8 +257,8 @@ def super_users(item_records: float, *, records: int) -> int:
 def crossover_records(*, epsilon: float, delta: float) -> int:
     """Return the records per user from which Theorem 10 allows more than group privacy.
 
-    By formula, with constants 1. With the constants of an actual converter the crossover is far
-    higher; see ``docs/item-to-user.md``.
+    It is computed by the formula, with constants 1. With the constants of an actual converter the
+    crossover is far higher; see ``docs/item-to-user.md``.
 
     >>> crossover_records(epsilon=1.0, delta=1e-6)
     4231

@@ -1,9 +1,9 @@
-"""Learning from statistical queries, and the local model in which it is the same thing (K5 to K9).
+"""Statistical queries, and the local model, which can learn the same classes (K5 to K9).
 
-``statistical`` queries, algorithms, oracles · ``algorithms`` learners that only ask · ``oracles``
-who answers · ``populations`` known distributions · ``simulate`` local answers by queries ·
-``masked_parity`` what two rounds learn and one cannot, ``local_masked_parity`` the same by users'
-own noise.
+``statistical`` queries, algorithms, oracles · ``algorithms`` learners that use only queries ·
+``oracles`` that answer them · ``populations`` known distributions · ``simulate`` local answers
+simulated by queries · ``masked_parity`` a class that two rounds learn and one round cannot,
+``local_masked_parity`` the same in the local model.
 """
 
 from __future__ import annotations

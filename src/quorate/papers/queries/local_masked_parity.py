@@ -1,10 +1,10 @@
-r"""Masked parity in the local model, with users of any number of records (K9 through K7).
+r"""Masked parity in the local model, for users with any number of records (K9 by K7).
 
-Round one: every user counts their records that give bits away, takes the majority for each bit, and
-reports one randomized bit: the sign of the combination of these votes under a public sign vector
-that is *fresh for every user*. (A row of a Hadamard matrix in its place fails when the secret is
-close to such a row: all votes of a user then cancel or add up together.) Round two: the likeliest
-secrets are tried on blocks of users, each of whom reports whether the labels of most of their other
+In round one every user counts the own records that reveal bits, takes the majority for each bit,
+and reports one randomized bit: the sign of the combination of these votes with a public sign vector
+that is *different for every user*. (A row of a Hadamard matrix would fail if the secret is close to
+such a row, because all votes of a user then cancel or add up together.) In round two the likeliest
+secrets are tested on blocks of users. Each user reports whether the labels of most of the other
 records agree with the parity.
 """
 
@@ -57,7 +57,10 @@ class SignOfVotes:
 
 @dataclass(frozen=True)
 class AgreesWithParity:
-    """1 or 0: do most of a user's records with b = 0 have the parity as their label? 1/2: a tie."""
+    """Whether most of a user's records with b = 0 have the parity as their label: 1 or 0.
+
+    A tie is 1/2.
+    """
 
     features: int
     secret: int
@@ -85,9 +88,8 @@ class LocalMaskedParity:
     trust : local
     public : sign vectors, blocks, all parameters, the number of users
     numerics : exact
-    proof : Each user is asked once by a
-        :class:`~quorate.local.oracle.LocalOracle`; counts of one user are whole
-        numbers, so a value is a function of this user's records alone.
+    proof : Each user answers one query of a :class:`~quorate.local.oracle.LocalOracle`; counts of
+        one user are whole numbers, so a value is a function of this user's records alone.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ class LocalMaskedParity:
 
     @property
     def _block(self) -> int:
-        """How many users tell a parity from a coin: 2.2 standard deviations to either side."""
+        """Number of users that distinguish a parity from a coin by 2.2 standard deviations."""
         return math.ceil((2.2 / math.tanh(self.epsilon / 2)) ** 2 * 4)
 
     def learn(

@@ -2,8 +2,8 @@ r"""Masked parity by statistical queries: two rounds learn it, one round cannot 
 
 The first round finds the secret from the inputs that reveal it. The second round asks one parity
 query, which depends on the secret. A learner of one round has to guess the parity beforehand.
-Queries of tolerance :math:`2^{-d/3}` see at most :math:`2^{2d/3-1}` of the :math:`2^{d+1}` rules
-each, so an oracle that keeps its tolerance can hide the flip of nearly all of them:
+Queries of tolerance :math:`2^{-d/3}` distinguish at most :math:`2^{2d/3-1}` of the :math:`2^{d+1}`
+rules each, so an oracle within its tolerance can hide the flip of nearly all of them:
 :class:`BlindingOracle`. [1]_
 
 References
@@ -52,7 +52,7 @@ _UNCERTAIN_BITS = 10
 
 @dataclass(frozen=True)
 class TellsBit:
-    """Bit j of the secret, where a record gives it away: 1 or 0, or signed: -1 or +1; else 0."""
+    """Bit j of the secret if a record reveals it: 1 or 0, or signed: -1 or +1; else 0."""
 
     features: int
     bit: int
@@ -84,9 +84,10 @@ class MissesParity:
 
 
 def likely_secrets(margins: Floats, count: int) -> list[int]:
-    """Return the most likely secrets, given for each bit a number that is positive if it is 1.
+    """Return the most likely secrets, given for each bit a number that is positive if the bit is 1.
 
-    They are those in which the bits that differ from the signs have the smallest total margin.
+    They are the secrets whose bits disagree with the signs of these numbers by the smallest total
+    amount.
 
     >>> [bin(secret) for secret in likely_secrets(np.array([0.5, -0.1, -0.9]), 3)]
     ['0b1', '0b11', '0b0']
@@ -132,19 +133,19 @@ def _margins(answers: Floats, features: int, *, signed: bool) -> Floats:
 class MaskedParityQueries(QueryAlgorithm):
     r"""Learn a masked parity exactly, in two rounds of d + 1 queries (Proposition 5.18 of K).
 
-    Round one asks for each bit "i = j, b = 1 and the label is 1", with mean :math:`r_j/(2d)`. Round
-    two asks "b = 0 and the label is not the parity of the secret found", with mean a/2.
+    Round one queries for each bit "i = j, b = 1 and the label is 1", with mean :math:`r_j/(2d)`.
+    Round two queries "b = 0 and the label is not the parity of the secret found", with mean a/2.
 
     Parameters
     ----------
     features : int
         Number d of bits.
     signed : bool, default=False
-        Use the values +1, -1 and 0 instead of 0 and 1 in round one: this doubles the distance, for
-        oracles that accept ranges of [-1, 1].
+        Use the values +1, -1 and 0 instead of 0 and 1 in round one. This doubles the distance, for
+        oracles that accept values in [-1, 1].
     candidates : int, default=1
-        Query this many of the most likely secrets in round two; the right one can be recognised,
-        because the answers of all others are 1/4. Tolerate errors of a noisy round one.
+        Query this many of the most likely secrets in round two. The right one can be recognised,
+        because the answers of all others are 1/4. So errors of a noisy round one are tolerated.
 
     Examples
     --------
@@ -165,7 +166,7 @@ class MaskedParityQueries(QueryAlgorithm):
 
     @property
     def n_features(self) -> int:
-        """The bits, the index and the mask."""
+        """Number of columns: the bits, the index and the mask."""
         return self.features + 2
 
     @property
@@ -174,7 +175,7 @@ class MaskedParityQueries(QueryAlgorithm):
         return self.features, self.candidates
 
     def run(self, oracle: QueryOracle) -> Concept:
-        """Ask two rounds."""
+        """Make two rounds of queries."""
         answers = oracle.answer(_bit_queries(self.features, signed=self.signed))
         margins = _margins(answers, self.features, signed=self.signed)
         secrets = likely_secrets(margins, self.candidates)
@@ -204,11 +205,11 @@ class WeakMaskedParityQueries(NonAdaptive):
 
     @property
     def n_features(self) -> int:
-        """The bits, the index and the mask."""
+        """Number of columns: the bits, the index and the mask."""
         return self.features + 2
 
     def queries(self) -> tuple[StatisticalQuery, ...]:
-        """Ask for each bit."""
+        """Query each bit."""
         return _bit_queries(self.features, signed=self.signed)
 
     def conclude(self, answers: Floats) -> Concept:
@@ -249,7 +250,7 @@ class GuessingMaskedParityQueries(NonAdaptive):
 
     @property
     def n_features(self) -> int:
-        """The bits, the index and the mask."""
+        """Number of columns: the bits, the index and the mask."""
         return self.features + 2
 
     @cached_property
@@ -258,7 +259,7 @@ class GuessingMaskedParityQueries(NonAdaptive):
         return [int(secret) for secret in order[: self.guesses]]
 
     def queries(self) -> tuple[StatisticalQuery, ...]:
-        """Ask for each bit and for each guess."""
+        """Query each bit and each guess."""
         guessed = [_parity_query(self.features, secret, 1 / 5) for secret in self._guessed]
         return (*_bit_queries(self.features, signed=False), *guessed)
 
@@ -274,7 +275,7 @@ class GuessingMaskedParityQueries(NonAdaptive):
 
 
 class BlindingOracle(QueryOracle):
-    r"""Answer within the tolerance, and hide the flip if that allows it (Theorem 5.16 of K).
+    r"""Answer within the tolerance, and hide the flip if this is possible (Theorem 5.16 of K).
 
     Write the mean of a query g under the rule c, with values :math:`\pm 1`, as
     :math:`C_g + \langle f_g, c \rangle` with :math:`f_g = (g(\cdot, 1) - g(\cdot, -1))/2`. The part
@@ -315,11 +316,10 @@ class BlindingOracle(QueryOracle):
 
 
 def visible_rules(query: StatisticalQuery, features: int) -> list[tuple[int, int]]:
-    r"""Return the (secret, flip) of the rules that a query distinguishes from the blinding oracle.
+    r"""Return the (secret, flip) of the rules that a query reveals in spite of the blinding oracle.
 
-    By Parseval a query with values in [-1, 1] distinguishes at most
-    :math:`\tau^{-2}/2` secrets, both flips of each: at :math:`\tau = 2^{-d/3}` a share of
-    :math:`2^{-d/3-2}` of all rules at most.
+    By Parseval a query with values in [-1, 1] reveals at most :math:`\tau^{-2}/2` secrets, both
+    flips of each: at :math:`\tau = 2^{-d/3}` at most a share of :math:`2^{-d/3-2}` of all rules.
 
     >>> visible_rules(_parity_query(4, 0b11, 1 / 5), 4)
     [(3, 0), (3, 1)]

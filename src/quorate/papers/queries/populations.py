@@ -1,6 +1,6 @@
-"""Known distributions of labelled records: what exact oracles answer from.
+"""Known distributions of labelled records, from which exact oracles answer.
 
-A *population* is a finite list of records with probabilities. Nothing in it is anybody's: it is the
+A *population* is a finite list of records with probabilities. It contains no real data: it is the
 distribution of a theorem, a simulation or a textbook.
 """
 

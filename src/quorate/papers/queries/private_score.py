@@ -1,7 +1,7 @@
-r"""Private scores of a model: one score, or one for each fold of users.
+r"""Private scores of a model: a single score, or one for each fold of users.
 
-People evaluate models on the same users whom a private fit protects. A score is a statistic of
-their records like any other, so it has a price: each user's mean score is bounded, and the mean
+Models are often evaluated on the same users that a private fit protects. A score is a statistic of
+their records like any other, so it costs budget: each user's mean score is bounded, and the mean
 over users gets noise. Folds are made of whole users.
 """
 
@@ -50,7 +50,7 @@ class PrivateScore:
     value : float
         The mean over users of each user's mean score.
     error : float
-        What the noise does not exceed, except with chance ``beta``: the distance to the mean over
+        Bound on the noise that fails with probability ``beta``. It is the distance to the mean over
         these users, not to that over a population.
     beta : float
     guarantee : Guarantee
@@ -115,7 +115,7 @@ def private_score(
     Parameters
     ----------
     model : object with ``predict``
-        Its prediction for a user depends on that user's records alone.
+        A model whose prediction for a user depends on that user's records alone.
     X, y, users
         Records, targets and user ids, or one :class:`~quorate.core.users.UserData`, whose targets
         are positions in ``classes_`` if the model has them.
@@ -174,19 +174,20 @@ def private_cross_val_score(  # noqa: PLR0913 - those of a score, and folds
 ) -> CrossValidation:
     r"""Release the cross-validated scores of a private estimator, with folds of users.
 
-    Users are split into folds by their ids and a public seed. Each fold is scored by an estimator
-    fitted to all other folds. A user takes part in ``folds`` - 1 fits and in one score, so a fit
+    Users are divided into folds by their ids and a public seed. Each fold is scored by an estimator
+    fitted to all other folds. A user takes part in ``folds`` - 1 fits and in one score. So a fit
     gets :math:`(1-s)\varepsilon/(k-1)` and a score :math:`s\varepsilon`: scores of different folds
     are about different users, so all of them together cost as much as one.
 
     Parameters
     ----------
     estimator : an estimator of this library
-        Cloned; its ``epsilon``, ``delta``, ``relation`` and ``ledger`` are set here.
+        It is cloned; its ``epsilon``, ``delta``, ``relation`` and ``ledger`` are set by this
+        function.
     X, y, users
         Records, targets and user ids, or one :class:`~quorate.core.users.UserData`.
     epsilon, delta : float
-        The price of everything together; fits share ``delta`` evenly.
+        The budget of all fits and scores together; fits share ``delta`` evenly.
     folds : int, default=5
     score_share : float, default=0.2
         Part s of the budget for the scores.
@@ -222,7 +223,7 @@ def private_cross_val_score(  # noqa: PLR0913 - those of a score, and folds
 
 
 class _Scorer(UserEstimator):
-    """The order in which a score checks, charges, reads and promises."""
+    """Checks, charges, reads and states the guarantee of a score, in this order."""
 
     _takes_crowds = True
 
@@ -316,11 +317,11 @@ class _Scorer(UserEstimator):
         )
 
     def _in_numbers(self, X: Any) -> Any:
-        """Return ``X`` with categories and dates as the numbers that the model takes them for."""
+        """Return ``X`` with categories and dates encoded as the model encodes them."""
         return self.model._as_numbers(X) if isinstance(self.model, UserEstimator) else X
 
     def _refuse_few(self, X: Any, users: Any, folds: int, model: UserEstimator) -> None:
-        """Raise, before the charge, if a fold has nobody or a fit on the others is hopeless."""
+        """Raise, before the charge, if a fold has no users or a fit is hopeless."""
         present, features = declared_users(X, users), declared_features(X)
         if present is None:
             return

@@ -31,9 +31,9 @@ __all__ = ["QueryLearner"]
 class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Learn by statistical queries, with noise added by a curator or by the users.
 
-    It runs any algorithm that only uses statistical queries, without a further privacy proof. With
-    ``trust="central"`` a trusted server answers all queries within one budget. With ``"local"``
-    every user answers one query with the whole budget.
+    It runs any algorithm that only uses statistical queries; no further privacy proof is needed.
+    With ``trust="central"`` a trusted server answers all queries within one budget. With
+    ``"local"`` every user answers one query with the whole budget.
 
     Learning
     --------
@@ -56,7 +56,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     numerics : exact
     proof : :class:`~quorate.papers.queries.oracles.central.CentralOracle` or
         :class:`~quorate.papers.queries.oracles.local.LocalQueryOracle` answers; the algorithm sees
-        answers only. Released are ``concept_`` and functions of the answers.
+        the answers only. Released are ``concept_`` and functions of the answers.
 
     Complexity
     ----------
@@ -71,10 +71,10 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     shares : sequence of float, optional
         For ``trust="local"``: the part of the users for each round of queries.
     joint : sequence of float or None, optional
-        For ``trust="local"``: ask a round jointly; see
+        For ``trust="local"``: whether a round is answered jointly; see
         :class:`~quorate.papers.queries.oracles.local.LocalQueryOracle`.
     classes : sequence of two labels, default=(0, 1)
-        The labels of ``y``, negative first; records with another label do not count.
+        The labels of ``y``, negative first; records with another label are dropped.
     delta, relation, ledger, data_name, random_state
         As in every estimator; ``trust="local"`` needs ``Relation.REPLACE`` and no delta.
 
@@ -82,11 +82,11 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     ----------
     concept_ : Concept
     n_queries_, n_rounds_ : int
-        How many queries were asked, and in how many rounds.
+        The number of queries, and of rounds.
     weak_ : tuple of str
-        The queries for which there were too few users to keep their tolerance.
+        The queries for which there were too few users for their tolerance.
     error_ : ChoiceError
-        How far the answers may be off that the rule was made of.
+        Bound on the error of the answers from which the rule was computed.
     algorithm_ : Route
     classes_ : array of shape (2,)
     guarantee_ : Guarantee
@@ -172,7 +172,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return labels
 
     def _stated(self, oracle: CentralOracle | LocalQueryOracle) -> ChoiceError:
-        """Return how far the answers may be off that the rule was made of."""
+        """Return a bound on the error of the answers from which the rule was computed."""
         if not isinstance(oracle, CentralOracle):
             return ChoiceError.unknown("How far local answers are off stands in their tolerances.")
         return ChoiceError.of_share(

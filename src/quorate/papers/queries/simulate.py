@@ -1,17 +1,18 @@
-r"""Any local algorithm by statistical queries, without data (K8).
+r"""Simulation of local algorithms by statistical queries, without data (K8).
 
-An answer of a transparent randomizer to a user drawn from a distribution D is an answer w with
-probability :math:`p(w) = E_{z \sim D} P[R(z) = w]`. A simulation proposes w as if from a fixed
-reference record and accepts it in proportion to :math:`p(w)/q(w)`, which one query estimates. So
-what can be learned in the local model can be learned from statistical queries, and nothing here is
-private: no data are touched. [1]_
+Let a transparent randomizer answer for a user drawn from a distribution D. The answer is w with
+probability :math:`p(w) = E_{z \sim D} P[R(z) = w]`. A simulation proposes w from the law of a fixed
+reference record and accepts it with a probability proportional to :math:`p(w)/q(w)`, which one
+query estimates. So everything that can be learned in the local model can be learned from
+statistical queries. Nothing here is private, because no data are used. [1]_
 
-Questions that do not depend on each other's answers are simulated by queries that do not either
-(Claim 5.9): :meth:`Simulation.ask_all` draws all proposals beforehand and asks for them in one
-round.
+Local queries that do not depend on each other's answers are simulated by statistical queries that
+do not either (Claim 5.9): :meth:`Simulation.ask_all` draws all proposals beforehand and evaluates
+them in one round.
 
-The same user may be asked several times. Given the answers so far, the next one has the law
-:math:`E[r_2 P[R_k(z)=w]]/E[r_2]` with :math:`r_2 = \prod_{j<k} P[R_j(z) = a_j]`: two queries.
+The same user may answer several times. Given the answers so far, the next one has the law
+:math:`E[r_2 P[R_k(z)=w]]/E[r_2]` with :math:`r_2 = \prod_{j<k} P[R_j(z) = a_j]`, which takes two
+queries.
 
 References
 ----------
@@ -52,7 +53,7 @@ class RecordRandomizer:
     value : callable
         ``value(X, y)`` returns one value per record.
     randomizer : Randomizer
-        With finitely many answers.
+        It has finitely many answers.
     reference : value, default=0
         Proposals are drawn from the law of this value.
 
@@ -79,7 +80,7 @@ class RecordRandomizer:
 
     @property
     def epsilon(self) -> float:
-        """What one answer costs."""
+        """The cost of one answer."""
         return float(self.randomizer.cost)
 
     def proposals(self) -> Floats:
@@ -95,13 +96,13 @@ class RecordRandomizer:
 
 @dataclass(frozen=True)
 class AnswerLikelihood:
-    """The chance that one user gave all of some answers, relative to the reference, in [-1, 1]."""
+    """The probability of some answers of one user, relative to the reference, in [-1, 1]."""
 
     history: tuple[tuple[RecordRandomizer, Any], ...]
 
     @property
     def epsilon(self) -> float:
-        """What all answers cost together."""
+        """The cost of all answers together."""
         return sum(each.epsilon for each, _ in self.history)
 
     @property
@@ -118,18 +119,18 @@ class AnswerLikelihood:
         return (chances / self.reference - 1) / (2 * math.sinh(self.epsilon))
 
     def query(self, tolerance: float) -> StatisticalQuery:
-        """Return the query whose answer :meth:`estimate` reads."""
+        """Return the query whose answer :meth:`estimate` uses."""
         return StatisticalQuery(
             function=self, tolerance=tolerance, low=-1.0, high=1.0, name="chance of the answers"
         )
 
     def estimate(self, answer: float) -> float:
-        """Return the mean chance of the answers."""
+        """Return the mean probability of the answers."""
         return (answer * 2 * math.sinh(self.epsilon) + 1) * self.reference
 
 
 class Simulation:
-    r"""Simulate up to ``calls`` questions to users, with statistical queries to an oracle.
+    r"""Simulate up to ``calls`` local queries, with statistical queries to an oracle.
 
     Lemma 5.8 of paper K: the transcript is within total variation ``beta`` of a real one. A call of
     :meth:`SimulatedUser.ask` costs :math:`(1+\varphi)/(1-\varphi) e^\varepsilon` rounds of queries
@@ -139,10 +140,10 @@ class Simulation:
     Parameters
     ----------
     oracle : QueryOracle
-        One that keeps tolerances of order ``beta / calls``: a known distribution. A sample would
-        have to be of order :math:`(calls/beta)^2`, and is refused.
+        An oracle that keeps tolerances of order ``beta / calls``: a known distribution. A sample
+        would need a size of order :math:`(calls/beta)^2`, and is refused.
     calls : int
-        At most how many questions are simulated.
+        The largest number of simulated local queries.
     beta : float, default=0.1
     random_state : public seed of proposals
 
@@ -181,14 +182,14 @@ class Simulation:
         self._generator = public_generator(random_state)
 
     def user(self) -> SimulatedUser:
-        """Return a fresh user of the distribution."""
+        """Return a new user of the distribution."""
         return SimulatedUser(self)
 
     def ask_all(self, randomizers: Sequence[RecordRandomizer]) -> list[Any]:
-        r"""Ask this many new users one question each, with one round of queries (Claim 5.9).
+        r"""Send one query to each of this many new users, with one round of queries (Claim 5.9).
 
-        Each call gets :math:`50 e^\varepsilon` proposals in advance, and every different one is one
-        query. An answer is the first proposal that is accepted.
+        Each call gets :math:`50 e^\varepsilon` proposals in advance, and every distinct proposal is
+        one query. An answer is the first proposal that is accepted.
 
         >>> from quorate.learners.concepts import Constant
         >>> from quorate.local.randomizers.known_laws import BinaryResponse
@@ -242,11 +243,11 @@ class Simulation:
 
     @staticmethod
     def cap(randomizer: RecordRandomizer) -> int:
-        """Return the largest number of proposals per question."""
+        """Return the largest number of proposals per local query."""
         return math.ceil(50 * math.exp(randomizer.epsilon))
 
     def estimates(self, likelihoods: Iterable[AnswerLikelihood], *, first: bool) -> list[float]:
-        """Ask one round of queries, and return the mean probabilities of the answers."""
+        """Make one round of queries, and return the mean probabilities of the answers."""
         # A chance is at least e^-E times that of the reference, so an error of tau in the query is
         # a relative error of at most tau e^2E.
         asked, slack = tuple(likelihoods), self.slack(first=first)
@@ -257,14 +258,14 @@ class Simulation:
     def accepted(
         self, randomizer: RecordRandomizer, place: int, chance: float, *, first: bool
     ) -> float:
-        """Return the probability with which a proposal is accepted, given that of the answer."""
+        """Return the probability of accepting a proposal, given the probability of the answer."""
         slack = self.slack(first=first)
         divisor = 1 + slack if first else 1 + 3 * slack
         q = float(randomizer.proposals()[place])
         return chance / (q * divisor * math.exp(randomizer.epsilon))
 
     def slack(self, *, first: bool) -> float:
-        """Return the relative error that a first, or a later, question to a user may have."""
+        """Return the relative error allowed for a first, or a later, query to a user."""
         return self.beta / ((3 if first else 9) * self.calls)
 
     def uniform(self) -> float:
@@ -304,7 +305,7 @@ class SimulatedUser:
         raise NumericalFailure(f"No proposal was accepted in {cap} rounds; no answer is given.")
 
     def acceptance(self, randomizer: RecordRandomizer, place: int) -> float:
-        """Ask the oracle, and return the probability with which a proposal is accepted."""
+        """Query the oracle, and return the probability with which a proposal is accepted."""
         simulation, first = self._simulation, not self.history
         likelihoods = [AnswerLikelihood((*self.history, (randomizer, randomizer.answers[place])))]
         if self.history:
@@ -327,14 +328,14 @@ class SimulatedOracle(QueryOracle):
     Parameters
     ----------
     oracle : QueryOracle
-        One that knows the distribution.
+        An oracle that knows the distribution.
     users : int
-        How many users answer one query.
+        Number of users who answer one query.
     queries : int
-        At most how many queries there are.
+        Largest number of queries.
     epsilon : float, default=1.0
     beta : float, default=0.1
-        Total variation that the simulation may add to all answers.
+        Total variation distance that the simulation may add to all answers.
     random_state : public seed
 
     Examples

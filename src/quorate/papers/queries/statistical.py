@@ -1,13 +1,13 @@
-r"""Statistical queries and the algorithms that ask nothing else (K6).
+r"""Statistical queries, and the algorithms that use nothing else (K6).
 
 A *statistical query* is a bounded function of one record and a tolerance; an *oracle* answers with
 a number within the tolerance of the mean of the function. An algorithm that sees data only through
-such answers runs unchanged on a known distribution, against an adversary, on a sample, privately in
-the hands of a curator, and with noise that every user adds alone: only the oracle changes
+such answers runs unchanged on a known distribution, with an adversary, on a sample, privately with
+a curator, and with noise that every user adds. Only the oracle changes
 (:mod:`quorate.papers.queries.oracles`). [1]_ [2]_
 
-Queries are asked in *rounds*: those of one round are handed over together, and only then answered.
-A :class:`NonAdaptive` algorithm has one round by type: :meth:`NonAdaptive.queries` takes no
+Queries are made in *rounds*: all queries of a round are submitted together, and only then answered.
+A :class:`NonAdaptive` algorithm has one round by construction: :meth:`NonAdaptive.queries` takes no
 answers.
 
 References
@@ -71,13 +71,15 @@ class Reduction(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticalQuery:
-    """Ask for the mean of a bounded function of a record, up to a tolerance (Definition 5.4 of K).
+    """A query for the mean of a bounded function of a record, up to a tolerance.
+
+    Definition 5.4 of K.
 
     This class clips values to ``[low, high]`` and replaces NaN by the middle, so a function with a
-    wrong range cannot break privacy; ``boolean`` values are moved to the nearer end. The function
-    is called on the records of one user at a time, and a user for whom it raises an error counts as
+    wrong range cannot break privacy; ``boolean`` values are rounded to the nearer end. The function
+    is called on the records of one user at a time; if it raises an error for a user, the value is
     the middle. So no record can prevent an answer or change another user's value. It must not
-    remember anything from one call to the next. Functions of this package that have an attribute
+    remember anything from one call to the next. Functions of this package with an attribute
     ``row_wise = True`` treat every record separately, and are called on all of them at once, which
     is much faster.
 
@@ -86,7 +88,7 @@ class StatisticalQuery:
     function : callable
         ``function(X, y)`` returns one value per record, each a function of its own row alone.
     tolerance : float
-        How far an answer may be from the mean.
+        The largest distance of an answer from the mean.
     low, high : float, default=0.0, 1.0
         The range of the values.
     boolean : bool, default=False
@@ -214,10 +216,11 @@ class StatisticalQuery:
 
 
 class QueryOracle(OnceOnly, ABC):
-    """Answers queries, one round at a time, and counts them.
+    """It answers queries, one round at a time, and counts them.
 
-    Subclasses write ``_answer``. ``asked`` holds the queries of each round, never an answer. With
-    ``n_features`` every query is first tried on made-up records, so that errors in it are reported.
+    Subclasses implement ``_answer``. ``asked`` stores the queries of each round, never an answer.
+    With ``n_features`` every query is first tried on made-up records, so that errors in it are
+    reported.
     """
 
     def __init__(self, n_features: int | None = None) -> None:
@@ -251,7 +254,7 @@ class QueryOracle(OnceOnly, ABC):
 
     @property
     def n_queries(self) -> int:
-        """How many queries were answered."""
+        """The number of queries that were answered."""
         return sum(map(len, self.asked))
 
     @property
@@ -266,9 +269,9 @@ class QueryOracle(OnceOnly, ABC):
 
 
 class OneRound(QueryOracle):
-    """Pass one round of queries to an oracle, and refuse any other.
+    """Passes one round of queries to an oracle, and refuses further rounds.
 
-    So whatever an algorithm learns from it is learned without adaptivity.
+    So what an algorithm learns from it is learned without adaptivity.
 
     Examples
     --------
@@ -323,7 +326,7 @@ class QueryAlgorithm(ABC):
 
     @abstractmethod
     def run(self, oracle: QueryOracle) -> Concept:
-        """Ask, and return a rule."""
+        """Make the queries, and return a rule."""
 
 
 class NonAdaptive(QueryAlgorithm):
@@ -362,7 +365,7 @@ class NonAdaptive(QueryAlgorithm):
 
     @final
     def run(self, oracle: QueryOracle) -> Concept:
-        """Ask all queries, then conclude."""
+        """Make all queries, then conclude."""
         return self.conclude(OneRound(oracle).answer(self.queries()))
 
 
@@ -370,10 +373,10 @@ def binary_digits(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
     r"""Return Boolean queries whose answers give the answer of a real-valued one.
 
     With u = (g - low) / (high - low), digit j is the j-th binary digit of u, for j = 1, ..., k and
-    :math:`k = \lceil\log_2(2(high - low)/\tau)\rceil`: the truncation error is at most
+    :math:`k = \lceil\log_2(2(high - low)/\tau)\rceil`. The truncation error is at most
     :math:`\tau/2`, and tolerances :math:`\tau/(2(high - low))` add up to at most another
-    :math:`\tau/2`, because the weights of the digits add up to less than one. All are asked in one
-    round.
+    :math:`\tau/2`, because the weights of the digits add up to less than one. All of them belong to
+    one round.
 
     >>> ages = StatisticalQuery(function=lambda X, y: X[:, 0], tolerance=10.0, high=120.0)
     >>> len(binary_digits(ages))
@@ -424,5 +427,5 @@ class _Digit:
 
 
 def _targets(users: UserData) -> NDArray[np.float64]:
-    """Return the targets, zeros if there are none: a query may be about features alone."""
+    """Return the targets, or zeros if there are none, because a query may use features alone."""
     return np.zeros(users.n_records) if users.y is None else users.y

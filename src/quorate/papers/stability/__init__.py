@@ -1,11 +1,11 @@
-"""Learners that most users run to the same end, so that a private choice costs almost nothing.
+"""Stable learners: most users arrive at the same result, so a private choice costs little.
 
-Read :mod:`~quorate.papers.stability.rules` first: a stable rule maps one user's records and a seed
-that all users share to the key of a hypothesis. ``softmax`` is the rule for finite and ordered
-classes, ``list_stable`` the one for classes of small Littlestone dimension (``proved_lists`` with a
-theorem), ``query_rule`` makes one of any algorithm of statistical queries, and ``decision_lists``
-is the best one for lists. They stand on ``correlated_sampling`` and ``gumbel_tree``.
-``stable_learner`` is the estimator.
+Read :mod:`~quorate.papers.stability.rules` first: a stable rule maps one user's records, and a seed
+that all users share, to the key of a hypothesis. ``softmax`` is the rule for finite and ordered
+classes, ``list_stable`` the one for classes of small Littlestone dimension (``proved_lists`` has a
+theorem), ``query_rule`` makes a rule from any algorithm of statistical queries, and
+``decision_lists`` is the best rule for lists. They are based on ``correlated_sampling`` and
+``gumbel_tree``. ``stable_learner`` is the estimator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hypotheses as integers, so that users can vote for them (G10).
 
 A code maps every rule that a learner can return to a number below a public size, and back. Equal
-rules have equal numbers. A number that belongs to no rule is read as "always 0".
+rules have equal numbers. A number without a rule is decoded as "always 0".
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def _digits(key: int, base: int) -> list[int]:
 class DecisionListCode(Code):
     """Decision lists of at most ``length`` rules over ``features`` Boolean features.
 
-    A list is a default and, from its end, digits in a base with one digit per rule.
+    A list is encoded as its default and, beginning at its end, digits in a base, with one digit per
+    rule.
 
     >>> code = DecisionListCode(4, length=2)
     >>> rule = DecisionList(rules=((3, True, 1), (0, False, 0)), default=1, names=tuple("abcd"))
@@ -65,7 +66,7 @@ class DecisionListCode(Code):
 
     @property
     def size(self) -> int:
-        """Two defaults times the lists of digits."""
+        """The number of defaults, two, times the number of digit sequences."""
         return int(2 * (4 * self.features + 1) ** self.length)
 
     def encode(self, concept: Concept) -> int:
@@ -107,7 +108,7 @@ class LiteralsCode(Code):
 
     @property
     def size(self) -> int:
-        """Three states per feature, plus the constant that no conjunction expresses."""
+        """Three states per feature, plus one constant that is not a conjunction."""
         return int(3**self.features) + 1
 
     def encode(self, concept: Concept) -> int:
@@ -154,7 +155,7 @@ class HalfspaceCode(Code):
 
     @property
     def levels(self) -> int:
-        """Multiples between minus and plus ``largest``."""
+        """Number of multiples between minus and plus ``largest``."""
         return int(2 * round(self.largest / self.resolution) + 1)
 
     @property

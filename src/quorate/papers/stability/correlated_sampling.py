@@ -1,13 +1,13 @@
-r"""Users who share a seed draw from different distributions and mostly get the same thing (G1).
+r"""Users who share a seed draw from different distributions and mostly get the same outcome (G1).
 
-Each outcome has a Gumbel number that everybody reads from the shared seed. A user takes the outcome
-with the largest sum of log-weight and Gumbel number: its law is the normalised weights, exactly,
-and two users with weights close to each other mostly agree, with a probability that is known in
-closed form. With infinitely sharp weights only the best outcomes remain, and ties among them are
-broken alike by everybody. [1]_ [2]_
+Each outcome has a Gumbel number that everybody computes from the shared seed. A user chooses the
+outcome with the largest sum of log-weight and Gumbel number. Its law is exactly the normalised
+weights. Two users with similar weights mostly agree, with a probability that is known in closed
+form. With infinitely sharp weights only the best outcomes remain, and all users break ties among
+them in the same way. [1]_ [2]_
 
-Numbers belong to outcomes, never to positions: users whose lists of outcomes differ must still read
-the same number for the same outcome.
+Gumbel numbers belong to outcomes, never to positions: users with different lists of outcomes must
+still get the same number for the same outcome.
 
 References
 ----------
@@ -50,10 +50,10 @@ def choose_together(
     log_weights : array of shape (users, outcomes)
         Logarithms of weights, not necessarily normalised; minus infinity for weight 0.
     ids : array of integers below 2^64
-        One per column: the identity of the outcome.
+        The identity of each outcome, one per column.
     seed : SharedSeed
     stream : str, default="choice"
-        Names this use of the seed.
+        A name for this use of the seed.
 
     Examples
     --------
@@ -114,9 +114,9 @@ def agreement_probability(
 ) -> float:
     r"""Return the probability that two users with these weights agree (Theorem 8).
 
-    The probability Jaccard similarity :math:`\sum_w 1 / \sum_v \max(P(v)/P(w), Q(v)/Q(w))` over the
-    outcomes w of both; no use of shared randomness is better for all pairs at once [2]_. At least
-    :math:`(1-d)/(1+d)` for the total variation d.
+    It is the probability Jaccard similarity :math:`\sum_w 1 / \sum_v \max(P(v)/P(w), Q(v)/Q(w))`
+    over the common outcomes w. No other use of shared randomness is better for all pairs at once
+    [2]_. It is at least :math:`(1-d)/(1+d)` for the total variation distance d.
 
     >>> agreement_probability({"a": 1.0, "b": 1.0}, {"b": 1.0, "c": 1.0})
     0.333...

@@ -1,12 +1,12 @@
-r"""Decision lists that most users find alike: the shared seed chooses the next rule (G10).
+r"""Decision lists on which most users agree: a shared seed chooses each rule (G10).
 
-Rivest's greedy algorithm, with a choice at each step that is correlated over the users instead of
-deterministic. Every rule that decides enough of the open records, and those rightly, is as good as
-any other, because a list that begins with it can still be completed. So a rule loses points only
-for wrong records and for missing coverage, and the shared Gumbel numbers choose among the rest. How
-much a rule covers would be a bad score: it differs from user to user; for longer terms it counts by
-powers of 16, rounded alike by everybody. Ending the list with a default is one of the choices. All
-users are worked on at once.
+It is Rivest's greedy algorithm, in which the choice at each step is correlated over the users
+instead of deterministic. Every rule that decides enough of the open records, and decides them
+correctly, is as good as any other, because a list that begins with it can still be completed. So a
+rule loses points only for wrong records and for missing coverage, and the shared Gumbel numbers
+choose among the rest. The coverage of a rule would be a bad score, because it differs from user to
+user. For longer terms it is rounded to powers of 16, in the same way for all users. Ending the list
+with a default is one of the choices. All users are processed at once.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class DecisionListRule(StableRule):
     cover : float, default=0.02
         Share of a user's records that a rule should decide; rules with fewer are penalised.
     noise : float, default=0.0
-        Allowed share of wrong labels among the records that a rule decides, plus three standard
-        deviations.
+        Allowed share of wrong labels among the records that a rule decides; three standard
+        deviations are added.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class DecisionListRule(StableRule):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """The conditions a rule can have."""
+        """The terms that a rule can have."""
         return conjunctions_up_to(self.features, self.width)
 
     @property
@@ -228,7 +228,7 @@ class DecisionListRule(StableRule):
         which: NDArray[np.bool_],
         holds: NDArray[np.bool_],
     ) -> NDArray[np.int64]:
-        """Count, for each user, the marked records on which each term holds, and all of them."""
+        """Count, for each user, the marked records that satisfy each term, and all of them."""
         counted = np.zeros((n_users, holds.shape[1] + 1), dtype=np.int64)
         marked, owner = holds[which], user[which]
         if owner.size:
@@ -243,7 +243,8 @@ def _levels(
 ) -> NDArray[np.float64]:
     """Prefer terms that decide more, by powers of 16 with an offset that all users share.
 
-    Longer terms have pure parts of every size, and a list of small parts would never end.
+    For longer terms there are pure subsets of every size, and a list of small subsets would never
+    end.
     """
     share = np.maximum(hits, 1) / counts[:, np.newaxis]
     return np.asarray(_READY * np.floor(-0.25 * np.log2(share) + offset))

@@ -1,4 +1,4 @@
-"""A stable rule on a user's own device: it maps records to the candidate that a message encodes."""
+"""A stable rule on a user's own device, which chooses the candidate for a message."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["device_decision"]
 def device_decision(rule: StableRule) -> Decision:
     """Return the decision of a :class:`~quorate.local.client.Client` that runs ``rule``.
 
-    The device's records are a pair (X, y); the seed is the task's. The server names the hypothesis
-    of the winning key by ``rule.concept(tally.winner, SharedSeed(task.shared_seed))``.
+    The device's records are a pair (X, y); the seed is that of the task. The server gets the
+    hypothesis of the winning key by ``rule.concept(tally.winner, SharedSeed(task.shared_seed))``.
 
     >>> from quorate.learners.concepts import Thresholds
     >>> from quorate.local import Client, Server, Task

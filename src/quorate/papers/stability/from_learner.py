@@ -1,10 +1,11 @@
-r"""Every private learner hides a small class: its outputs on public data (G12, Algorithm 6).
+r"""The outputs of a private learner on public data represent its class (G12, Algorithm 6).
 
-Group privacy over all n users: what a private learner returns on its own data it also returns, with
-a probability smaller by at most :math:`e^{\varepsilon n}`, on any other data, say public ones. So
-:math:`100 \lceil e^{\varepsilon n} \rceil` outputs on public data hold a good hypothesis for every
-target. Hence no class can be learnt privately by fewer users than its representation dimension
-allows; :func:`quorate.planning.limits.representation_users` is the other side of this. [1]_
+By group privacy over all n users, whatever a private learner returns on its own data it also
+returns on any other data, such as public data, with a probability smaller by a factor of at most
+:math:`e^{\varepsilon n}`. So :math:`100 \lceil e^{\varepsilon n} \rceil` outputs on public data
+contain a good hypothesis for every target. Hence no class can be learned privately by fewer users
+than its representation dimension allows; see :func:`quorate.planning.limits.representation_users`.
+[1]_
 
 References
 ----------
@@ -45,12 +46,12 @@ class FixedConcepts(ConceptClass):
 
     @property
     def size(self) -> int:
-        """Their number, including repetitions."""
+        """The number of rules, including repetitions."""
         return len(self.concepts)
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether all rules do."""
+        """Whether all rules keep users apart."""
         return super().keeps_users_apart and all(each.keeps_users_apart for each in self.concepts)
 
     def concept(self, index: int) -> Concept:
@@ -71,20 +72,20 @@ class FixedConcepts(ConceptClass):
 class LearnerRepresentation(Representation):
     r"""Outputs of a private learner on public data, as a representation of its class.
 
-    No private records are used: the learner runs on public data (no users, under addition and
-    removal) with random bits from the public seed.
+    No private records are used: the learner runs on public data (without users, under add or
+    remove) with random bits from the public seed.
 
     Parameters
     ----------
     sample : callable
-        ``sample(noise)`` runs the learner once on public data with the given coins and returns the
-        rule.
+        ``sample(noise)`` runs the learner once on public data with the given randomness and returns
+        the rule.
     epsilon : float
         Its privacy.
     users : int
-        With how many users it is accurate.
+        The number of users for which the learner is accurate.
     alpha : float, default=0.25
-        Its error, reached with probability 1/2 at least.
+        Its error, reached with probability at least 1/2.
     delta : float, default=0.0
     n_features : int, default=1
 

@@ -1,14 +1,14 @@
-r"""One shared Gumbel number for each of 2^63 ordered hypotheses, few of which are drawn (G1).
+r"""Shared Gumbel numbers of up to 2^63 ordered hypotheses, computed only where needed (G1).
 
-The maximum of the Gumbel numbers of a range has a Gumbel law itself, shifted by the logarithm of
-its length. So a tree is drawn from the root: a node keeps its maximum in one of its halves, with
-the odds of their lengths, and the other half gets a Gumbel number cut off at that maximum. All
-numbers are read from the shared seed by the node's place, so everybody sees the same tree, however
-little of it they look at.
+The maximum of the Gumbel numbers of a range also has a Gumbel law, shifted by the logarithm of the
+length of the range. So a tree is drawn from the root: the maximum of a node belongs to one of its
+halves, with odds given by their lengths, and the other half gets a Gumbel number truncated at that
+maximum. All numbers are computed from the shared seed and the node's position, so everybody gets
+the same tree, whichever part of it they need.
 
 A user's mistakes change only at the user's own records. The best sum of Gumbel number and
-log-weight is found by looking at ranges in the order of the most they can hold: about 35 nodes for
-2^32 hypotheses.
+log-weight is found by examining ranges in the order of their upper bounds: about 35 nodes for 2^32
+hypotheses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Staircase:
     starts : sequence of int
         The first hypothesis of each range; the first is 0.
     heights : array of int
-        The mistakes on each.
+        The number of mistakes on each range.
 
     Examples
     --------
@@ -123,13 +123,14 @@ class GumbelTree:
 
     @property
     def depth(self) -> int:
-        """Levels below the root."""
+        """Number of levels below the root."""
         return (self.size - 1).bit_length()
 
     def choose(self, mistakes: Staircase, *, rate: float) -> int:
         """Return the hypothesis with the largest Gumbel number minus ``rate`` x mistakes.
 
-        With an infinite rate it has the largest Gumbel number among those with the fewest mistakes.
+        With an infinite rate it is the hypothesis with the largest Gumbel number among those with
+        the fewest mistakes.
         """
         sharp = rate == math.inf
         heap: list[tuple[float, float, int, int]] = []

@@ -1,13 +1,13 @@
-r"""A short list of hypotheses that most samples share, and one hypothesis from many lists (G3, G4).
+r"""Short lists of hypotheses that most samples share, and one hypothesis from many lists (G3, G4).
 
 :class:`ListLearner` keeps the hypotheses of small error on a sample and reduces them to at most
 :math:`2^d` predictions of the optimal online learner, where d is the Littlestone dimension. It
-follows the reduction of [1]_ in spirit and in primitives, in a simpler form without a theorem about
-its stability, which is measured (``benchmarks/agreement.py``);
-:class:`~quorate.papers.stability.proved_lists.ProvedListLearner` has one, with longer lists.
-:class:`ListRule` is Algorithm 1 of [2]_: a user cuts the records into chunks, drops what errs on
-fresh ones, keeps what is in many lists of the first chunks, weighs it by how often it is in lists
-of the others, and lets the shared seed choose.
+follows the reduction of [1]_ in spirit and in its components, in a simpler form without a theorem
+about its stability, which is measured (``benchmarks/agreement.py``).
+:class:`~quorate.papers.stability.proved_lists.ProvedListLearner` has such a theorem, with longer
+lists. :class:`ListRule` is Algorithm 1 of [2]_. A user divides the records into chunks and drops
+hypotheses that err on fresh records. The hypotheses in many lists of the first chunks are kept and
+weighted by how often they are in lists of the other chunks. The shared seed chooses among them.
 
 References
 ----------
@@ -50,7 +50,7 @@ LARGEST_DOMAIN = 256
 class ListLearner:
     r"""Reduce a sample to a list of at most :math:`2^d` hypotheses (G3).
 
-    With V the hypotheses of error at most :math:`\alpha/2`: if some point, in a public order,
+    Let V be the hypotheses of error at most :math:`\alpha/2`. If some point, in a public order,
     lowers the dimension of V on both of its sides, continue with both sides; otherwise list the
     predictions of the optimal learner on V. Hypotheses may lie outside of the class.
 
@@ -105,8 +105,8 @@ class ListLearner:
     def list_of(self, space: int) -> tuple[int, ...]:
         """Return the list of a version space, without repetitions, in a public order.
 
-        Version spaces are private, so nothing about them is cached; one that takes too many steps
-        has an empty list, independently of earlier calls.
+        Version spaces are private, so nothing about them is cached. If one takes too many steps its
+        list is empty, independently of earlier calls.
         """
         try:
             return self._listed(space, self.spaces.afresh())
@@ -157,8 +157,8 @@ def filter_records(
 ) -> int:
     """Return the fresh records that Lemma 19 needs, by exact tails or as published.
 
-    Published: 100 ln(L / zeta) / alpha^2. Exact: the fewest m with
-    L P[Bin(m, 2 alpha) <= 1.5 alpha m] <= zeta.
+    The published number is 100 ln(L / zeta) / alpha^2. The exact number is the smallest m with L
+    P[Bin(m, 2 alpha) <= 1.5 alpha m] <= zeta.
 
     >>> filter_records(longest=8, alpha=0.2, zeta=0.05)
     151
@@ -199,10 +199,10 @@ class ListRule(StableRule):
 
     A user's records are shuffled by the shared seed and cut into chunks. Hypotheses with an error
     above :math:`1.5\alpha` on a chunk's fresh records are removed from its list (Lemma 19).
-    Hypotheses in at least ``share`` of the lists of the first ``first`` chunks are kept; each gets
-    the weight :math:`e^{\gamma Q}`, where Q is its share of the lists of the other chunks; the
-    shared seed chooses one by its identity, not by its position in the list. Without a hypothesis,
-    or with fewer than two chunks, the key is 0, "always 0".
+    Hypotheses in at least ``share`` of the lists of the first ``first`` chunks are kept. Each gets
+    the weight :math:`e^{\gamma Q}`, where Q is its share of the lists of the other chunks. The
+    shared seed chooses one by its identity, not by its position in the list. Without any
+    hypothesis, or with fewer than two chunks, the key is 0, "always 0".
 
     Parameters
     ----------
@@ -211,10 +211,11 @@ class ListRule(StableRule):
         Records per chunk; an incomplete chunk is dropped.
     fresh : int, optional
         Additional records of each chunk that filter its list, as Theorem 20 assumes;
-        :func:`filter_records` returns the number. By default the records of the next chunk do,
-        which costs nothing and leaves lists of neighbouring chunks slightly dependent.
+        :func:`filter_records` returns the number. By default the records of the next chunk are
+        used, which needs no additional records but makes lists of neighbouring chunks slightly
+        dependent.
     first, others : int, default=8
-        Chunks that propose and chunks that weigh.
+        Numbers of chunks that propose hypotheses, and of chunks that weight them.
     share : float, default=0.5
         The published tau.
     gamma : float, default=20.0
@@ -242,8 +243,8 @@ class ListRule(StableRule):
         """Return the rule with every constant of Theorem 20 (:func:`published_chunks`).
 
         ``eta`` is how often lists of ``chunk`` records share a hypothesis. Fresh records filter
-        each list as Lemma 19 prints it, with the probability of a wrong one that the theorem
-        assumes. Nobody holds :attr:`records_needed` records: it is there to be compared with.
+        each list as Lemma 19 prints it, with the failure probability that the theorem assumes.
+        Nobody has :attr:`records_needed` records, so it is only for comparison.
 
         >>> table = FiniteTable(np.tri(4, 3, -1))
         >>> rule = ListRule.published(ListLearner(table), chunk=40, eta=0.09, beta=0.05)
@@ -267,7 +268,7 @@ class ListRule(StableRule):
 
     @property
     def records_needed(self) -> int:
-        """Records that fill all chunks."""
+        """Number of records for all chunks."""
         return (self.first + self.others) * (self.chunk + (self.fresh or 0))
 
     def __post_init__(self) -> None:
@@ -279,12 +280,15 @@ class ListRule(StableRule):
 
     @property
     def points(self) -> int:
-        """Points of the domain; a key has a bit for each."""
+        """Number of points of the domain; a key has one bit for each."""
         return int(self.learner.concepts.table.shape[1])
 
     @property
     def size(self) -> int:
-        """All predictions on the domain: lists may contain hypotheses outside of the class."""
+        """The number of all predictions on the domain.
+
+        Lists may contain hypotheses outside of the class.
+        """
         return 1 << self.points
 
     @property
@@ -308,7 +312,7 @@ class ListRule(StableRule):
         return key_array(keys, size=self.size)
 
     def _filtered_lists(self, samples: UserData, owner: NDArray[np.int64]) -> list[tuple[int, ...]]:
-        """Return the list of each chunk without what errs on its fresh records."""
+        """Return the list of each chunk without hypotheses that err on its fresh records."""
         held = self.chunk + (self.fresh or 0)
         places = np.arange(samples.n_records).reshape(-1, held)
         learning, fresh = places[:, : self.chunk], places[:, self.chunk :]
@@ -336,11 +340,11 @@ class ListRule(StableRule):
 
     @staticmethod
     def _gumbels(hypotheses: list[int], stream: tuple[int, int]) -> list[float]:
-        """Return the shared numbers, which belong to what a hypothesis is."""
+        """Return the shared Gumbel numbers, which belong to hypotheses and not to positions."""
         return [_gumbel(outcome_id(h), stream) for h in hypotheses]
 
     def _chunks(self, users: UserData, seed: SharedSeed) -> tuple[UserData, NDArray[np.int64]]:
-        """Return all chunks as users of their own, and whose they are."""
+        """Return all chunks as users of their own, and the user that each belongs to."""
         # Which records lie together is drawn by the seed from what the user holds.
         users = in_own_order(users, word=seed.words("order", np.zeros(1, np.int64))[0])
         records = labelled_records(users, n_features=self.n_features)
@@ -359,7 +363,7 @@ class ListRule(StableRule):
 
 
 def _samples(users: UserData, places: NDArray[np.int64]) -> UserData:
-    """Return one user for each row of places of records."""
+    """Return one user for each row of record indices."""
     y = None if users.y is None else users.y[places.ravel()]
     offsets = np.arange(len(places) + 1) * places.shape[1]
     return UserData(users.X[places.ravel()], y, offsets=offsets)

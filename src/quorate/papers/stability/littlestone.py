@@ -1,9 +1,9 @@
-r"""Littlestone's optimal online learner on a finite class, by bit sets (G3).
+r"""Littlestone's optimal online learner on a finite class, with bit sets (G3).
 
-A *version space* is a set of hypotheses, kept as one Python integer with a bit for each. The
-dimension of a version space is the depth of the deepest full tree it shatters; the optimal learner
-predicts, at each point, the label whose side has the larger dimension, and therefore errs at most
-as often as the dimension says, on every sequence of records. [1]_
+A *version space* is a set of hypotheses, stored as one Python integer with a bit for each. The
+dimension of a version space is the depth of the deepest full tree it shatters. At each point the
+optimal learner predicts the label whose side has the larger dimension. So on every sequence of
+records it errs at most as often as the dimension says. [1]_
 
 References
 ----------
@@ -40,7 +40,7 @@ class VersionSpaces:
 
     Examples
     --------
-    Thresholds over seven points: the learner does a binary search.
+    For thresholds over seven points the learner does a binary search.
 
     >>> spaces = VersionSpaces(np.tri(8, 7, -1))
     >>> spaces.dimension(spaces.everything)

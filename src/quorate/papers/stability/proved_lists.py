@@ -5,31 +5,32 @@ that err on at most that share of a sample, and :math:`V|_p` for the concepts of
 set p of labelled points. A set V of Littlestone dimension k is *irreducible* if at every point one
 of its sides has dimension k; the optimal learner then predicts that side.
 
-**Samples share a prediction.** If :math:`A \subseteq B`, both have dimension k and A is
+**Samples have a prediction in common.** If :math:`A \subseteq B`, both have dimension k and A is
 irreducible, then the optimal learner predicts the same on A and on B: the side of A of dimension k
-makes a side of B of dimension k, and B, of dimension k, has no two such sides.
+gives a side of B of dimension k, and B, of dimension k, cannot have two such sides.
 
 **Where.** Let the concept :math:`c` be the target, :math:`a_t = t/(d+1)` for t = 0, ..., d + 1, and
 begin with t = d + 1 and no points p. Let k be the dimension of :math:`V_D(a_t)|_p` and compare with
-:math:`A = V_D(a_{t-1})|_p`, which holds c. Either the dimension of A is below k; then go on with
-t - 1. Or it is k and A is irreducible and its optimal prediction h errs with probability at most
-:math:`\alpha`; then stop. Or there is a point at which both sides of A are below k, or one at which
-h is wrong, so that the side of c is below k; add that point with its label under c to p, and go on
-with t - 1. The dimension falls with every move and is never below zero, because c stays; at
-zero c is all that is left, and it is irreducible and never errs. So this stops after at most
-d - k moves, at some t, with at most d - k points, and h depends on the distribution alone.
+:math:`A = V_D(a_{t-1})|_p`, which contains c. There are three cases. If the dimension of A is below
+k, continue with t - 1. If it is k, A is irreducible and its optimal prediction h errs with
+probability at most :math:`\alpha`, stop. Otherwise there is a point at which both sides of A are
+below k, or one at which h is wrong, so that the side of c is below k. Add that point with its label
+under c to p, and continue with t - 1. The dimension falls with every step and is never below zero,
+because c remains; at dimension zero only c is left, which is irreducible and never errs. So the
+procedure stops after at most d - k steps, at some t, with at most d - k points, and h depends on
+the distribution alone.
 
-**How often.** A sample that counts no concept on the wrong side, :math:`V_D(a_{t-1}) \subseteq
-V_S(a_{t-1/2}) \subseteq V_D(a_t)`, has dimension k and the prediction h for :math:`V_S|_p`. The
-list holds the prediction for every level and every set of at most d - k points for which
-:math:`V_S|_p` is irreducible of dimension k, so it holds h. One concept is on the wrong side with
-the probability of a binomial tail, all but the target's count, and :meth:`ProvedListLearner.eta`
-is one minus their sum.
+**How often.** If a sample has no concept on the wrong side, :math:`V_D(a_{t-1}) \subseteq
+V_S(a_{t-1/2}) \subseteq V_D(a_t)`, then :math:`V_S|_p` has dimension k and the prediction h. The
+list has the prediction for every level and every set of at most d - k points for which
+:math:`V_S|_p` is irreducible of dimension k, so it contains h. The probability that one concept is
+on the wrong side is a binomial tail. All concepts except the target count, and
+:meth:`ProvedListLearner.eta` is one minus the sum of these tails.
 
 Theorem 18 of [1]_ has lists whose length does not grow with the domain and chooses the level at
 random, which costs a factor of d + 1 in :math:`\eta`; here all levels are listed, and domains are
-small tables. One hypothesis of the list, drawn at random, is Theorem 17 with
-:math:`\eta` over the length of the list.
+small tables. Drawing one hypothesis of the list at random gives Theorem 17, with :math:`\eta`
+divided by the length of the list.
 
 References
 ----------
@@ -59,10 +60,10 @@ MOST_CONDITIONS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ProvedListLearner(ListLearner):
-    r"""Reduce a sample to a list with a common accurate hypothesis, with proved odds.
+    r"""Reduce a sample to a list with a common accurate hypothesis, with a proved probability.
 
-    For labels that a concept of the class explains. A list may also contain inaccurate hypotheses;
-    :meth:`~quorate.papers.stability.list_stable.ListLearner.filtered` drops them.
+    It is for labels that a concept of the class explains. A list may also contain inaccurate
+    hypotheses; :meth:`~quorate.papers.stability.list_stable.ListLearner.filtered` drops them.
 
     Parameters
     ----------
@@ -90,7 +91,10 @@ class ProvedListLearner(ListLearner):
 
     @cached_property
     def conditions(self) -> dict[int, int]:
-        """For each set of concepts that up to d labelled points leave, the fewest such points."""
+        """The sets of concepts that agree with up to d labelled points.
+
+        Each is stored with its fewest points.
+        """
         found = {self.spaces.everything: 0}
         frontier = [self.spaces.everything]
         for points in range(1, self.dimension + 1):
@@ -114,7 +118,7 @@ class ProvedListLearner(ListLearner):
         """Bound from below how likely a sample's list contains the common hypothesis.
 
         No concept except the target may be on the wrong side of a level by more than half of a step
-        between levels; the bound uses the worse tail at the worst level for each.
+        between levels; the bound uses the larger tail at the worst level for each concept.
         """
         from scipy.stats import binom
 
@@ -129,11 +133,11 @@ class ProvedListLearner(ListLearner):
         return max(0.0, 1.0 - others * float(np.max([below, above])))
 
     def global_stability(self, records: int) -> float:
-        """Return the same for one hypothesis that is drawn from the list (Theorem 17)."""
+        """Return the same bound for one hypothesis that is drawn from the list (Theorem 17)."""
         return self.eta(records) / self.longest
 
     def _listed(self, space: int, spaces: VersionSpaces) -> tuple[int, ...]:
-        """Return the predictions of the irreducible sets that few labelled points leave."""
+        """Return the predictions of the irreducible sets given by few labelled points."""
         fewest: dict[int, int] = {}
         for condition, points in self.conditions.items():
             left = space & condition
@@ -147,7 +151,7 @@ class ProvedListLearner(ListLearner):
         return tuple(dict.fromkeys(listed))
 
     def lists(self, users: UserData) -> list[tuple[int, ...]]:
-        """Return the list of each user, who is one sample."""
+        """Return the list of each user; each user is one sample."""
         steps, counts = self.dimension + 1, users.record_counts()
         found: list[tuple[int, ...]] = []
         list_of = cache(self.list_of)

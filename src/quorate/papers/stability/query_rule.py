@@ -1,9 +1,10 @@
-r"""Any algorithm that asks statistical queries becomes stable (G10, Algorithm 5).
+r"""Stable rules from any algorithm of statistical queries (G10, Algorithm 5).
 
-A user answers each query from their own records and rounds the answer to a grid whose offset all
-users share. Means of different users are close to each other, so they are mostly rounded alike, and
-users who saw the same answers return the same rule. With one shared offset U for a query, two users
-with means u, u' on the unit interval and I steps disagree with probability exactly I |u - u'|.
+A user answers each query from the own records and rounds the answer to a grid whose offset all
+users share. Means of different users are close to each other, so they are mostly rounded to the
+same value, and users with the same answers return the same rule. With one shared offset U for a
+query, two users with means u, u' in the unit interval and I steps disagree with probability exactly
+I |u - u'|.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = ["QueryRule", "RoundedOracle", "code_of", "query_records", "round_toge
 
 
 def round_together(value: float, offset: float, *, steps: int) -> float:
-    """Round a number of the unit interval to a multiple of 1 / steps, up or down by the offset.
+    """Round a number in the unit interval to a multiple of 1 / steps, up or down by the offset.
 
     >>> round_together(0.37, 0.2, steps=10), round_together(0.37, 0.9, steps=10)
     (0.3, 0.4)
@@ -57,7 +58,7 @@ class RoundedOracle(QueryOracle):
     steps : int, optional
         Steps of the grid; by default ceil(3 / tolerance) on the unit scale, as published.
     parts : int, optional
-        Cut the records into this many parts and answer each query from the next one; by default
+        Divide the records into this many parts and answer each query from the next part; by default
         every query uses all records.
     """
 
@@ -123,15 +124,16 @@ class QueryRule(StableRule):
     Parameters
     ----------
     algorithm : QueryAlgorithm
-        Asks queries and returns a rule; its randomness is public.
+        An algorithm that makes queries and returns a rule; its randomness is public.
     code : Code, optional
-        Numbering of its rules; known for the algorithms of
+        Numbering of its rules; predefined for the algorithms of
         :mod:`quorate.papers.queries.algorithms`.
     steps : int, optional
         Steps of the grid; by default ceil(3 / tolerance) of each query, as published. With fewer
         steps users agree more often, but answers are less accurate.
     fresh : bool, default=False
-        Whether every query uses different records, as published; otherwise each uses all.
+        Whether every query uses different records, as published; otherwise each query uses all
+        records.
 
     Examples
     --------
@@ -177,8 +179,8 @@ class QueryRule(StableRule):
     ) -> float:
         """Return the records a user needs for ``fresh`` queries on which two users agree.
 
-        They disagree on some query with probability ``beta`` at most; :func:`query_records` returns
-        the records per query of this ``tolerance``.
+        The probability that they disagree on some query is at most ``beta``; :func:`query_records`
+        returns the records per query of this ``tolerance``.
 
         >>> from quorate.papers.queries.algorithms import ConjunctionQueries
         >>> rule = QueryRule(ConjunctionQueries(4, tolerance=0.05), fresh=True)
@@ -214,7 +216,7 @@ class QueryRule(StableRule):
         return key_array(keys, size=code.size)
 
     def _one(self, oracle: RoundedOracle, code: Code) -> int:
-        """Return one user's key; an algorithm that fails gives the user the default."""
+        """Return one user's key; if the algorithm fails, the user gets the default."""
 
         def run() -> NDArray[np.object_]:
             return np.array([code.encode(self.algorithm.run(oracle))], dtype=object)
@@ -227,11 +229,11 @@ class QueryRule(StableRule):
 def query_records(
     *, queries: int, tolerance: float, beta: float, constants: str = "calibrated"
 ) -> float:
-    """Return the records per query at which two users agree on all with probability 1 - beta.
+    """Return the records per query for which two users agree with probability 1 - beta.
 
-    Calibrated: (I q / beta)^2 ln(2 q / beta) / 2 for I = ceil(3 / tolerance), from
-    I |u - u'| <= beta / q. Published (Lemma 32, with the power of beta that its proof needs):
-    10^6 q^2 ln(q^2 / (beta^4 tolerance^2)) / (beta^4 tolerance^2).
+    The calibrated number is (I q / beta)^2 ln(2 q / beta) / 2 for I = ceil(3 / tolerance), from I
+    |u - u'| <= beta / q. The published number (Lemma 32, with the power of beta that its proof
+    needs) is 10^6 q^2 ln(q^2 / (beta^4 tolerance^2)) / (beta^4 tolerance^2).
 
     >>> query_records(queries=9, tolerance=0.25, beta=0.1) < 5e6
     True

@@ -1,9 +1,9 @@
-r"""Small random classes that stand for large ones (G2).
+r"""Small random classes that represent large ones (G2).
 
-A *probabilistic representation* of a class C is a random finite class H: whatever the target c in C
-and the distribution of records, H holds a hypothesis of error at most :math:`\alpha`, except with
-probability :math:`\beta` over the draw of H. The draw is public and made before any data are seen.
-Its size, not that of C, is what pure privacy costs. [1]_
+A *probabilistic representation* of a class C is a random finite class H. For every target c in C
+and every distribution of records, H contains a hypothesis of error at most :math:`\alpha`, except
+with probability :math:`\beta` over the draw of H. The draw is public and made before any data are
+seen. The cost of pure privacy depends on its size, not on that of C. [1]_
 
 Sizes are stated in bits (log2, as in [1]_) and in nats (ln, as in papers on pure learning).
 
@@ -90,9 +90,9 @@ class Representation(ABC):
         return math.log(self.size)
 
     def boosted(self, *, beta: float) -> Representation:
-        r"""Return a representation that fails with probability ``beta`` at most.
+        r"""Return a representation that fails with probability at most ``beta``.
 
-        The union of :math:`k = \lceil \ln(1/\beta') / \ln(1/\beta) \rceil` draws.
+        It is the union of :math:`k = \lceil \ln(1/\beta') / \ln(1/\beta) \rceil` draws.
 
         >>> points = HashedPoints(2**32, alpha=0.25, beta=0.25)
         >>> points.boosted(beta=0.01).size
@@ -106,9 +106,9 @@ class Representation(ABC):
     def sharpened(self, *, alpha: float, beta: float) -> Representation:
         r"""Return a representation of error ``alpha`` from this one of error at most 1/4.
 
-        Majorities of one hypothesis from each of :math:`T = \lceil 8 \ln(1/\alpha) \rceil` draws,
-        each boosted to :math:`\beta/T`: boosting has an edge of 1/4, and its majority has an error
-        of at most :math:`e^{-T/8}`.
+        It consists of majorities of one hypothesis from each of :math:`T = \lceil 8 \ln(1/\alpha)
+        \rceil` draws, each boosted to :math:`\beta/T`: boosting has an edge of 1/4, and its
+        majority has an error of at most :math:`e^{-T/8}`.
         """
         _validate.probability(alpha=alpha, beta=beta)
         if self.alpha <= alpha:
@@ -134,7 +134,7 @@ class WholeClass(Representation):
 
     @property
     def caveat(self) -> str | None:
-        """That of the class."""
+        """The caveat of the class."""
         return self.concepts.caveat
 
     @property
@@ -149,7 +149,7 @@ class WholeClass(Representation):
 
     @property
     def alpha(self) -> float:
-        """Nothing is lost."""
+        """Zero: a class represents itself without error."""
         return 0.0
 
     @property
@@ -158,7 +158,7 @@ class WholeClass(Representation):
         return 0.0
 
     def draw(self, seed: SharedSeed) -> ConceptClass:
-        """Return the class, whatever the seed."""
+        """Return the class, for any seed."""
         del seed
         return self.concepts
 
@@ -189,14 +189,14 @@ class InHashCell(Concept):
 class PointCells(ConceptClass):
     """The rules "x falls into cell j" for a linear hash of the points of a domain.
 
-    Output bit i is the parity of the bits of x under mask i, plus a constant bit: for two different
+    Output bit i is the parity of the bits of x under mask i, plus a constant bit. For two different
     points all pairs of cells are equally likely over the draw of masks and constant.
 
     Parameters
     ----------
     domain : OrderedDomain
     masks : tuple of int
-        One an output bit.
+        One mask per output bit.
     constant : int
     """
 
@@ -236,14 +236,14 @@ class PointCells(ConceptClass):
 class HashedPoints(Representation):
     """Point functions on a domain of any size, represented by a few cells.
 
-    A random hash puts the target point into one of M >= 1 / (alpha beta) cells; the other points of
+    A random hash maps the target point to one of M >= 1 / (alpha beta) cells. The other points of
     its cell have mass at most 1/M on average, hence at most alpha except with probability beta
-    (Markov). At (1/4, 1/4) this is 16 hypotheses for every domain.
+    (Markov). At (1/4, 1/4) there are 16 hypotheses for every domain.
 
     Parameters
     ----------
     points : int
-        Points of the domain, at most 2^63.
+        Number of points of the domain, at most 2^63.
     alpha, beta : float, default=0.25
     lower : int, default=0
         The first point.
@@ -273,7 +273,7 @@ class HashedPoints(Representation):
 
     @property
     def size(self) -> int:
-        """The smallest power of two of at least 1 / (alpha beta)."""
+        """The smallest power of two that is at least 1 / (alpha beta)."""
         return 1 << max(0, math.ceil(math.log2(1 / (self.alpha * self.beta)) - 1e-12))
 
     @property
@@ -291,7 +291,7 @@ class HashedPoints(Representation):
 
 @dataclass(frozen=True)
 class ListedConcepts(ConceptClass):
-    """Several classes in a row, as one.
+    """Several classes, concatenated to one.
 
     >>> from quorate.learners.concepts import Thresholds
     >>> ListedConcepts((Thresholds(0, 3), Thresholds(5, 9))).size
@@ -302,7 +302,7 @@ class ListedConcepts(ConceptClass):
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether all parts do."""
+        """Whether all parts keep users apart."""
         return super().keeps_users_apart and all(each.keeps_users_apart for each in self.parts)
 
     @property
@@ -316,7 +316,7 @@ class ListedConcepts(ConceptClass):
         return self.parts[0].n_features
 
     def concept(self, index: int) -> Concept:
-        """Return hypothesis number ``index`` of all."""
+        """Return hypothesis number ``index`` of the concatenated classes."""
         left = self._check_index(index)
         for part in self.parts:
             if left < part.size:
@@ -344,7 +344,7 @@ class Union(Representation):
 
     @property
     def caveat(self) -> str | None:
-        """That of the part."""
+        """The caveat of the underlying representation."""
         return self.part.caveat
 
     @property
@@ -359,7 +359,7 @@ class Union(Representation):
 
     @property
     def alpha(self) -> float:
-        """As in one draw."""
+        """The error of one draw."""
         return self.part.alpha
 
     @property
@@ -368,7 +368,7 @@ class Union(Representation):
         return self.part.beta**self.draws
 
     def draw(self, seed: SharedSeed) -> ConceptClass:
-        """Return all draws in a row."""
+        """Return all draws, concatenated."""
         draws = (self.part.draw(seed.child(f"draw {i}")) for i in range(self.draws))
         return ListedConcepts(tuple(draws))
 
@@ -386,7 +386,7 @@ class Majority(Concept):
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether all rules do."""
+        """Whether all rules keep users apart."""
         return super().keeps_users_apart and all(each.keeps_users_apart for each in self.rules)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -418,12 +418,12 @@ class Majorities(Representation):
 
     @property
     def caveat(self) -> str | None:
-        """That of the part."""
+        """The caveat of the underlying representation."""
         return self.part.caveat
 
     @property
     def size(self) -> int:
-        """One choice from each draw."""
+        """The number of ways to choose one hypothesis from each draw."""
         return int(self.part.size**self.rounds)
 
     @property
@@ -471,7 +471,7 @@ class _AllMajorities(ConceptClass):
         return self.draws[0].n_features
 
     def concept(self, index: int) -> Majority:
-        """Return the majority of one choice."""
+        """Return the majority for one choice."""
         left, rules = self._check_index(index), []
         for part in reversed(self.draws):
             left, place = divmod(left, part.size)

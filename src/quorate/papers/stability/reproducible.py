@@ -1,12 +1,13 @@
-r"""The neighbouring notion of reproducible algorithms: all heavy hitters, and more stability.
+r"""Reproducible algorithms, a related notion: all heavy hitters, and amplified stability.
 
 Impagliazzo, Lei, Pitassi and Sorrell studied the same property at the same time [1]_. Two of their
-reductions stand beside those of the paper that this folder follows, which gets one heavy hitter
-only and starts from stronger learners:
+reductions are included here, because the paper that this package follows finds only one heavy
+hitter and starts from stronger learners:
 
-* :class:`HeavyHitterRule`: *all* values that are frequent, by one threshold that users share;
-* :class:`AmplifiedRule`: from a rule on which few users agree to one on which most do, by trying
-  several shared seeds on chunks of a user's records and using the first under which they agree.
+* :class:`HeavyHitterRule`: *all* frequent values, by one threshold that users share;
+* :class:`AmplifiedRule`: from a rule on which few users agree to one on which most users agree. It
+  tries several shared seeds on chunks of a user's records and uses the first one for which they
+  agree.
 
 References
 ----------
@@ -60,10 +61,10 @@ class HeavyHitterRule(StableRule):
     r"""Return the set of all values that are frequent among a user's records.
 
     A value is in the set if its share is at least a threshold, which is uniform between ``low`` and
-    ``high`` and shared by all users. Shares of different users are close to each other, so they
-    fall on the same side of the threshold: two users disagree about a value with probability at
-    most :math:`|p - p'| / (high - low)`, and at most :math:`2/low` values matter. Everything with a
-    share above ``high`` is in the set, nothing below ``low``. Labels are not looked at.
+    ``high`` and shared by all users. Shares of different users are close to each other, so they are
+    mostly on the same side of the threshold. Two users disagree about a value with probability at
+    most :math:`|p - p'| / (high - low)`, and at most :math:`2/low` values matter. All values with a
+    share above ``high`` are in the set, and none below ``low``. Labels are not used.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class HeavyHitterRule(StableRule):
 
     @property
     def size(self) -> int:
-        """All sets of values."""
+        """The number of all sets of values."""
         return 1 << self.points
 
     @property
@@ -124,16 +125,17 @@ class HeavyHitterRule(StableRule):
 
 @dataclass(frozen=True)
 class AmplifiedRule(StableRule):
-    r"""Try several shared seeds and keep the first with which a user's own chunks agree.
+    r"""Try several shared seeds and keep the first for which a user's own chunks agree.
 
-    A user cuts the records into ``chunks`` by their order, runs the rule on each chunk with each of
-    ``seeds`` shared seeds, and keeps the first seed for which the most common key of the chunks has
-    a share of at least a threshold, uniform between ``low`` and ``high`` and shared. With such a
-    seed other users find the same key. A user without such a seed uses the first one.
+    A user divides the records into ``chunks`` by their order, runs the rule on each chunk with each
+    of ``seeds`` shared seeds, and keeps the first seed for which the most common key of the chunks
+    has a share of at least a threshold. The threshold is uniform between ``low`` and ``high`` and
+    shared by all users. For such a seed other users find the same key. A user without such a seed
+    uses the first one.
 
-    It helps if users have many records: chunks are smaller than the whole, and users must agree on
-    the seed as well. In the central model a private choice of the seed
-    (:class:`~quorate.papers.stability.StableLearner`) needs neither.
+    It helps only if users have many records, because chunks are smaller than the whole, and users
+    must also agree on the seed. In the central model a private choice of the seed
+    (:class:`~quorate.papers.stability.StableLearner`) avoids both disadvantages.
 
     Parameters
     ----------
@@ -163,17 +165,17 @@ class AmplifiedRule(StableRule):
 
     @property
     def caveat(self) -> str | None:
-        """That of the rule."""
+        """The caveat of the underlying rule."""
         return self.rule.caveat
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether the rule does."""
+        """Whether the underlying rule keeps users apart."""
         return super().keeps_users_apart and self.rule.keeps_users_apart
 
     @property
     def size(self) -> int:
-        """The keys of the rule, under each seed."""
+        """The number of keys of the rule, times the number of seeds."""
         return self.seeds * self.rule.size
 
     @property
@@ -208,7 +210,7 @@ class AmplifiedRule(StableRule):
         return key_array(filled, size=self.size)
 
     def _parts(self, users: UserData) -> UserData:
-        """Return every user's chunks as users of their own; empty ones stay empty."""
+        """Return every user's chunks as users of their own; empty chunks stay empty."""
         users = in_own_order(users)
         counts = users.record_counts()
         cuts = np.arange(self.chunks + 1) * counts[:, np.newaxis] // self.chunks

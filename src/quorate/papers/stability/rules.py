@@ -1,8 +1,8 @@
-"""The one interface of stable learners: everybody decides alone, and most decide the same.
+"""The interface of stable learners: users decide separately, and most decide the same.
 
 A stable rule maps one user's records and a seed that all users share to the *key* of a hypothesis.
-It draws no noise and promises nothing: its result is a function of one user's records. Privacy
-comes from the selection that follows, for every seed, because a user holds one key.
+It draws no noise and has no guarantee: its result is a function of one user's records. Privacy
+comes from the selection that follows, for every seed, because each user has one key.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ class StableRule(ABC):
 
     @property
     def caveat(self) -> str | None:
-        """Why a promise about this rule is only idealized; None if it is exact."""
+        """Why a guarantee with this rule is only idealized; None if it is exact."""
         return None
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether ``decide`` may get many users at once; the caller's rules get one."""
+        """Whether ``decide`` may get many users at once.
+
+        Rules of the caller get one user at a time.
+        """
         return not is_of_caller(self)
 
     @abstractmethod
@@ -62,7 +65,7 @@ class StableRule(ABC):
 
 
 def key_array(keys: list[int], *, size: int) -> Keys:
-    """Return keys as int64 if they all fit, else as Python integers.
+    """Return keys as int64 if they all fit, otherwise as Python integers.
 
     >>> key_array([1, 2], size=10).dtype, key_array([2**70], size=2**80).dtype
     (dtype('int64'), dtype('O'))

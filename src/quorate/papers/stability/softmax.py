@@ -1,9 +1,9 @@
-r"""The error of every hypothesis, softened, and one shared Gumbel number for each (G6).
+r"""A softmax choice by the error of every hypothesis, with shared Gumbel numbers (G6).
 
-All users draw the same finite class from a probabilistic representation, and each takes the
-hypothesis with the largest Gumbel number minus :math:`\gamma` times its error on their records.
-Errors of different users are close to each other, hence so are the weights, hence mostly the
-choices.
+All users draw the same finite class from a probabilistic representation. Each user chooses the
+hypothesis with the largest Gumbel number minus :math:`\gamma` times its error on the own records.
+Errors of different users are close to each other, hence the weights are close, and most users make
+the same choice.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class SoftmaxRule(StableRule):
         The hypotheses, or a random class of few hypotheses that represents them.
     sharpness : float, default=8.0
         :math:`\gamma = c\sqrt{m}` for a user of m records. A larger value is more accurate, but
-        users agree less often. Infinity allows hypotheses of smallest error only, with shared
+        users agree less often. Infinity allows only hypotheses of smallest error, with shared
         tie-breaking.
     gamma : float, optional
-        The same for all users, instead of ``sharpness``.
+        :math:`\gamma` itself, the same for all users, instead of ``sharpness``.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class SoftmaxRule(StableRule):
 
     @property
     def caveat(self) -> str | None:
-        """That of the hypotheses."""
+        """The caveat of the hypotheses."""
         return self.concepts.caveat
 
     @property
@@ -122,7 +122,7 @@ class SoftmaxRule(StableRule):
         return (self.sharpness if self.gamma is None else self.gamma) == math.inf
 
     def _rates(self, users: UserData) -> NDArray[np.float64]:
-        """Return gamma / m for each user: what one mistake costs."""
+        """Return gamma / m for each user: the cost of one mistake."""
         records = np.maximum(users.record_counts(), 1).astype(np.float64)
         if self._is_sharp:
             return np.full(users.n_users, math.inf)
@@ -134,7 +134,7 @@ class SoftmaxRule(StableRule):
 def _largest(
     mistakes: NDArray[Any], rates: NDArray[np.float64], gumbels: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the place of the largest Gumbel number minus rate x mistakes in each row."""
+    """Return the index of the largest Gumbel number minus rate x mistakes in each row."""
     # Float32 would be faster and would make ties; sums of one row never meet another row.
     scores = mistakes * -rates[:, np.newaxis]
     scores += gumbels

@@ -1,7 +1,7 @@
-"""One learner for three models of trust: the hypothesis on which most users agree (G5 to G8).
+"""A learner for three trust models: the hypothesis on which most users agree (G5 to G8).
 
-Every user runs a stable rule with a public seed and holds one key; the crowd's key is found by a
-trusted server, from shuffled reports, or from reports that protect everybody by themselves.
+Every user runs a stable rule with a public seed and gets one key. The most frequent key is found by
+a trusted server, from shuffled reports, or from reports that are private by themselves.
 """
 
 from __future__ import annotations
@@ -73,11 +73,12 @@ class KeySelection:
     Parameters
     ----------
     pure : bool
-        The exponential mechanism over all keys, or truncated noise on those that have votes.
+        Whether the exponential mechanism over all keys is used, or truncated noise on the keys with
+        votes.
     votes : float
-        Votes for one key that win in about nine of ten cases.
+        Number of votes with which a key wins in about nine of ten cases.
     users : float
-        Users among whom a key has so many, by the shares that are usual.
+        Number of users among whom a key has so many votes, with typical shares.
     reason : str
     """
 
@@ -118,7 +119,7 @@ def choose_selection(
     """Return the selection that needs fewer users; the planner uses it too.
 
     A pure choice may also choose the seed, at the cost of a slightly larger universe; with the best
-    of many seeds nearly everybody agrees.
+    of many seeds nearly all users agree.
 
     >>> known = dict(seeds=16, epsilon=1.0, delta=1e-6, relation=Relation.REPLACE)
     >>> choose_selection(size=2**14, **known).pure, choose_selection(size=2**64, **known).pure
@@ -151,8 +152,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     All users share a public random seed and run the same stable algorithm on their own records.
     Most of them arrive at the same hypothesis, and only the most frequent hypothesis is released.
     The number of users depends on the class only through the logarithm of its size. In the local
-    model every user sends one report. Algorithms 2, 4, 7 and 8 and Theorems 25, 29, 30 and 35 of
-    [1]_.
+    model every user sends one report. It implements Algorithms 2, 4, 7 and 8 and Theorems 25, 29,
+    30 and 35 of [1]_.
 
     Learning
     --------
@@ -176,19 +177,20 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         the number of users
     numerics : exact
     proof : The seed is fixed before records are read, and a key is a function of one user's records
-        and the seed. Central: with :math:`k` seeds a user has one vote under each, and one user
-        moves every count of (seed, key) by at most one, so the exponential mechanism over all pairs
+        and the seed. Central: with :math:`k` seeds a user has one vote for each seed, and one user
+        moves every count of (seed, key) by at most one. So the exponential mechanism over all pairs
         is :class:`~quorate.mechanisms.choices.universe.ChooseKey`, at the same cost for every k.
-        With truncated noise there is one seed and one vote, and
-        :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` pays. Shuffle and local: one
-        report of :class:`~quorate.local.randomizers.hashed.HashedResponse` a user, or for shuffled
-        buckets the messages of :class:`~quorate.local.randomizers.bucket_counts.BucketCounts`.
-        Released: ``index_``, ``seed_`` and functions of them; ``agreement_`` if it was requested.
+        With truncated noise there is one seed and one vote, and the cost is that of
+        :class:`~quorate.mechanisms.choices.stable_choice.StableChoice`. Shuffle and local: one
+        report of :class:`~quorate.local.randomizers.hashed.HashedResponse` per user, or for
+        shuffled buckets the messages of
+        :class:`~quorate.local.randomizers.bucket_counts.BucketCounts`. Released: ``index_``,
+        ``seed_`` and functions of them; ``agreement_`` if it was requested.
 
     Complexity
     ----------
     Mistakes of all hypotheses once for each seed, in blocks of users; beyond 2^16 ordered
-    hypotheses a search of about 35 nodes a user.
+    hypotheses a search of about 35 nodes per user.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     seeds : int, default=16
         Number of seeds among which a pure central choice may choose; other models use one.
     agreement : bool, default=False
-        Whether to release the share of users who hold the released key. It costs a tenth of
+        Whether to release the share of users who have the released key. It costs a tenth of
         ``epsilon`` in the central model, where the number of users must be public; in the other
         models it is free.
     honest : float, default=1.0
@@ -227,11 +229,11 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     index_ : int or None
         The key of the rule; ``None`` if there is none.
     seed_ : SharedSeed
-        Under which the key names the rule.
+        The seed under which the key stands for the rule.
     agreement_ : float or None
         ``None`` unless it was paid for.
     error_ : ChoiceError
-        How much worse than the best rule the chosen one may be; says why if it is not known.
+        How much worse than the best rule the chosen one may be, or the reason why this is unknown.
     algorithm_ : Route
         Which selection was used (``name``), and why (``reason``).
     classes_ : array of shape (2,)
@@ -319,9 +321,9 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return self
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise an error if with this many users nobody is honest, so no report hides the others.
+        """Raise an error if no user would be honest, so that no report could hide the others.
 
-        With counts of buckets, also if delta is too small for the tables of this many users.
+        With counts of buckets, also raise if delta is too small for the tables of this many users.
         """
         if self.trust == "shuffle" and self.reports == "hashed":
             honest_users(n_users, honest=self.honest)
@@ -420,7 +422,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     @property
     def _charged_delta(self) -> float:
-        """None where a pure choice is taken: nobody pays for what is not used."""
+        """Zero if a pure choice is used, because an unused delta need not be paid."""
         pure = self.trust == "central" and self._selection(self._rule()).pure
         return 0.0 if pure else self.delta
 
@@ -493,7 +495,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Released:
-    """What a selection released."""
+    """The result of a selection."""
 
     key: int | None
     seed: SharedSeed
@@ -503,9 +505,9 @@ class _Released:
 
 
 def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
-    """Return one key per user, -1 for those for whom a caller's rule raised; never raise.
+    """Return one key per user, -1 for users for whom a caller's rule raised; never raise.
 
-    A rule of the caller's decides for one user at a time, whether it raises for somebody or not.
+    A rule of the caller is called for one user at a time, whether it raises for somebody or not.
 
     >>> from quorate.learners.concepts import Thresholds
     >>> one = UserData.from_arrays([[3.0]], [1], users=[0])
@@ -527,7 +529,7 @@ def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
 
 @dataclass(frozen=True)
 class _Decided:
-    """What each user decides by a rule and a seed."""
+    """The decision of each user by a rule and a seed."""
 
     rule: StableRule
     seed: SharedSeed

@@ -1,8 +1,8 @@
-"""Learners that ask statistical queries and nothing else.
+"""Learners that use statistical queries only.
 
 ``conjunctions`` (and disjunctions) · ``halfspaces`` · ``intervals`` in one round;
-``decision_lists`` in one round per rule; ``separators`` in some rounds for each error found;
-masked parities in two (:mod:`quorate.papers.queries.masked_parity`).
+``decision_lists`` in one round per rule; ``separators`` in some rounds per error found; masked
+parities in two rounds (:mod:`quorate.papers.queries.masked_parity`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 r"""Conjunctions and disjunctions from statistical queries, one round each.
 
 :class:`ConjunctionQueries` works under every distribution: a literal belongs to the conjunction
-only if no positive record violates it. :class:`UniformConjunctionQueries` knows that features are
-independent fair coins; the mean of every query is then one of a few public numbers, and the rule is
-the conjunction whose numbers are closest to the answers. That needs far fewer users.
+only if no positive record violates it. :class:`UniformConjunctionQueries` assumes that features are
+independent fair coins. Then the mean of every query is one of a few public numbers, and the result
+is the conjunction whose numbers are closest to the answers. That needs far fewer users.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_SETS = 100_000
 
 @dataclass(frozen=True)
 class Violates:
-    """A record of label ``label`` on which a literal is false."""
+    """Whether a record has the label ``label`` and a literal is false on it."""
 
     row_wise: ClassVar[bool] = True
 
@@ -46,7 +46,7 @@ class Violates:
 
 @dataclass(frozen=True)
 class Agrees:
-    """A record on which one feature and the label are both true or both false."""
+    """Whether one feature and the label of a record are both true or both false."""
 
     row_wise: ClassVar[bool] = True
 
@@ -59,7 +59,7 @@ class Agrees:
 
 @dataclass(frozen=True)
 class _LiteralQueries(NonAdaptive):
-    """What conjunctions and disjunctions share: keep each literal that almost never fails."""
+    """The common part of conjunctions and disjunctions: keep rarely violated literals."""
 
     features: int
     tolerance: float = 0.02
@@ -84,7 +84,7 @@ class _LiteralQueries(NonAdaptive):
         return tuple((feature, sign) for sign in signs for feature in range(self.features))
 
     def queries(self) -> tuple[StatisticalQuery, ...]:
-        """Ask for each literal how much of the data excludes it."""
+        """Query for each literal the share of records that exclude it."""
         label = 0 if self._any_of else 1
         return tuple(
             StatisticalQuery(
@@ -116,10 +116,10 @@ class _LiteralQueries(NonAdaptive):
 class ConjunctionQueries(_LiteralQueries):
     r"""Learn a conjunction under any distribution.
 
-    A literal of the target is violated by no positive record, so its answer is at most the
-    tolerance :math:`\tau` and it is kept; every literal that is kept is violated with probability
-    at most :math:`2\tau`. The rule is right on all negative records, and wrong on positive ones
-    with probability at most :math:`2\tau` times the literals kept.
+    No positive record violates a literal of the target, so its answer is at most the tolerance
+    :math:`\tau` and it is kept. Every literal that is kept is violated with probability at most
+    :math:`2\tau`. The rule is correct on all negative records, and wrong on positive ones with
+    probability at most :math:`2\tau` times the number of kept literals.
 
     Parameters
     ----------
@@ -127,10 +127,10 @@ class ConjunctionQueries(_LiteralQueries):
         Number of Boolean features d.
     tolerance : float, default=0.02
     negations : bool, default=False
-        Whether "not x_j" is a literal too: 2 d queries instead of d.
+        Whether "not x_j" is also a literal; then there are 2 d queries instead of d.
     reduction : Reduction, default=Reduction.MEAN
-        ``Reduction.ANY`` asks for the share of *users* with a record that violates the literal,
-        which more records make larger; it needs labels without errors.
+        ``Reduction.ANY`` queries the share of *users* with a record that violates the literal,
+        which grows with the number of records; it needs labels without errors.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class UniformConjunctionQueries(NonAdaptive):
     if x_j is one of the k literals and :math:`1/2` otherwise. With m records per user it is "some
     positive record has x_j false", which is false for all users if x_j is a literal and true for a
     share :math:`1 - (1 - 2^{-k-1})^m` of the users otherwise. All sets of at most ``literals``
-    features are compared with the answers by least squares. Exact whenever all answers are within
+    features are compared with the answers by least squares. It is exact if all answers are within
     the tolerance, which is half the distance of the two means at k = ``literals``.
 
     Parameters
@@ -210,12 +210,12 @@ class UniformConjunctionQueries(NonAdaptive):
 
     @property
     def tolerance(self) -> float:
-        """Half the distance between the two means of a query that are closest."""
+        """Half the smallest distance between the two means of a query."""
         inside, outside = self._means(self.literals)
         return abs(outside - inside) / 2
 
     def queries(self) -> tuple[StatisticalQuery, ...]:
-        """Ask one query for each feature."""
+        """Make one query for each feature."""
         single = self.records == 1
         # A hair less than half: at half the distance two sets may be equally close.
         tolerance = self.tolerance * (1 - 2.0**-20)

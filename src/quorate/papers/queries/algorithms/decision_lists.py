@@ -21,7 +21,10 @@ Rule = tuple[int, bool, int]
 
 @dataclass(frozen=True)
 class Reaches:
-    """A record of one label that no earlier rule decides and that satisfies a literal, if any."""
+    """Whether a record of one label reaches a literal.
+
+    No earlier rule decides it, and it satisfies the literal.
+    """
 
     row_wise: ClassVar[bool] = True
 
@@ -44,14 +47,14 @@ class Reaches:
 class DecisionListQueries(QueryAlgorithm):
     r"""Learn a 1-decision list, rule by rule (Rivest's algorithm with noisy answers).
 
-    Each round asks, for every literal that is left and both labels, how many records are not
+    Each round queries, for every remaining literal and both labels, how many records are not
     decided by the list so far, satisfy the literal and have the label. The next rule is the literal
-    that covers most records, among those for which the share of the other label is the noise level
-    up to the tolerance. If no literal covers more than the tolerance, the more frequent remaining
-    label is the default. If a list explains all labels and answers are within the tolerance
-    :math:`\tau`, some literal covers one label only as long as records are left, every rule errs
-    with probability at most :math:`2\tau`, and the list with at most :math:`(2 \cdot \text{length}
-    + 4d)\tau` in all.
+    that covers most records, among those for which the share of the other label is at most the
+    noise level plus the tolerance. If no literal covers more than the tolerance, the more frequent
+    remaining label is the default. Suppose that a list explains all labels and answers are within
+    the tolerance :math:`\tau`. Then, as long as records are left, some literal covers one label
+    only. Every rule errs with probability at most :math:`2\tau`, and the list with at most
+    :math:`(2 \cdot \text{length} + 4d)\tau` in total.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ class DecisionListQueries(QueryAlgorithm):
         return (4 * self.features + 2,) * self.length + (2,)
 
     def run(self, oracle: QueryOracle) -> Concept:
-        """Ask, and return a list."""
+        """Make the queries, and return a list."""
         rules: tuple[Rule, ...] = ()
         while True:
             literals = tuple(self._literals_left(rules)) if len(rules) < self.length else ()

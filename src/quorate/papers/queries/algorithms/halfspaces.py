@@ -17,7 +17,7 @@ __all__ = ["HalfspaceQueries"]
 
 @dataclass(frozen=True)
 class SignProduct:
-    """+1 if one feature (or, without one, "true") equals the label, else -1."""
+    """+1 if one feature (or, without a feature, the constant true) equals the label, else -1."""
 
     feature: int | None
 
@@ -32,7 +32,7 @@ class HalfspaceQueries(NonAdaptive):
 
     The queries are the *Chow parameters*: the means of :math:`\bar y` and :math:`\bar y \bar x_j`
     for signs :math:`\bar y, \bar x_j = \pm 1`. They identify a halfspace among all functions (Chow,
-    1961); the rule returned is the halfspace whose weights are the parameters, rounded to a public
+    1961); the returned rule is the halfspace whose weights are the parameters, rounded to a public
     grid. It is exact if all relevant features have the same weight (majorities, conjunctions of
     two), and otherwise an approximation.
 
@@ -42,7 +42,7 @@ class HalfspaceQueries(NonAdaptive):
         Number of Boolean features d.
     tolerance : float, default=0.05
     resolution : float, default=0.125
-        Parameters are rounded to multiples of this.
+        Parameters are rounded to multiples of this number.
 
     References
     ----------
@@ -72,7 +72,7 @@ class HalfspaceQueries(NonAdaptive):
         return self.features
 
     def queries(self) -> tuple[StatisticalQuery, ...]:
-        """Ask for the mean sign of the label, and of its product with each feature."""
+        """Query the mean sign of the label, and of its product with each feature."""
         return tuple(
             StatisticalQuery(
                 function=SignProduct(feature),

@@ -73,7 +73,7 @@ class IntervalQueries(NonAdaptive):
         return 1
 
     def queries(self) -> tuple[StatisticalQuery, ...]:
-        """Ask for the gain of each cell."""
+        """Query the gain of each cell."""
         return tuple(
             StatisticalQuery(
                 function=InCell(self.intervals.domain, cell),

@@ -1,19 +1,20 @@
 r"""Linear separators of the Boolean cube under any distribution, by statistical queries (G10).
 
 Corollary 33 of Ghazi et al. [1]_ needs an algorithm of statistical queries for linear separators
-over :math:`\{0,1\}^d` whatever the distribution is; the Chow parameters of
-:class:`~quorate.papers.queries.algorithms.halfspaces.HalfspaceQueries` do that for fair coins only.
+over :math:`\{0,1\}^d` under any distribution. The Chow parameters of
+:class:`~quorate.papers.queries.algorithms.halfspaces.HalfspaceQueries` work for fair coins only.
 
-Errors are looked for and mended one at a time. Write :math:`z = (1, \bar x)` with signs for bits. A
-separator :math:`w^*` has :math:`\bar y \langle w^*, z\rangle > 0` at every point, so
+Errors are found and corrected one at a time. Let :math:`z = (1, \bar x)` be a record with signs
+instead of bits. A separator :math:`w^*` has :math:`\bar y \langle w^*, z\rangle > 0` at every
+point, so
 
-* a *point* at which the current vote errs is a linear condition on :math:`w^*`. A point whose
-  errors weigh more than twice the tolerance is found by walking down the bits of the cube and
-  taking the half with more errors each time: 2 d queries.
-* where no single point weighs so much, the mean of :math:`\bar y z` over all errors is such a
+* a *point* at which the current vote errs gives a linear condition on :math:`w^*`. A point whose
+  errors weigh more than twice the tolerance is found by fixing the bits of the cube one after the
+  other, each time choosing the half with more errors: 2 d queries.
+* if no single point weighs so much, the mean of :math:`\bar y z` over all errors is such a
   condition up to the tolerance: d + 1 queries.
 
-The next vote is one that keeps all conditions, found by the perceptron in integers. [2]_
+The next vote satisfies all conditions; it is found by the perceptron algorithm in integers. [2]_
 
 References
 ----------
@@ -64,7 +65,7 @@ class ErrorsOf:
 
 @dataclass(frozen=True)
 class MeanError:
-    """One coordinate of label times record, as signs, where a vote errs; 0 elsewhere."""
+    """One coordinate of label times record, as signs, if a vote errs; otherwise 0."""
 
     row_wise: ClassVar[bool] = True
 
@@ -77,19 +78,19 @@ class MeanError:
 
 
 def _signs(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return one and the features, + for true and - for false."""
+    """Return a one and the features, as + for true and - for false."""
     return np.hstack([np.ones((len(X), 1)), np.where(X > 0.5, 1.0, -1.0)])
 
 
 @dataclass(frozen=True)
 class SeparatorQueries(QueryAlgorithm):
-    r"""Learn a linear separator of Boolean features, whatever their distribution.
+    r"""Learn a linear separator of Boolean features, under any distribution.
 
-    If every point of the distribution weighs more than :math:`2\tau` and there are at most ``cuts``
-    points, the rule errs with probability at most :math:`2.5\tau`: no point is found twice, because
-    the next vote is right at that point, and an error above :math:`2.5\tau` has an answer above
-    :math:`1.5\tau`. Otherwise conditions are means; the rule whose answered error is lowest is
-    returned.
+    Suppose that every point of the distribution weighs more than :math:`2\tau` and that there are
+    at most ``cuts`` points. Then the rule errs with probability at most :math:`2.5\tau`: no point
+    is found twice, because the next vote is correct at that point, and an error above
+    :math:`2.5\tau` has an answer above :math:`1.5\tau`. Otherwise conditions are means, and the
+    rule with the lowest answered error is returned.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ class SeparatorQueries(QueryAlgorithm):
         return each * (self.cuts or 0) + (1,)
 
     def run(self, oracle: QueryOracle) -> Concept:
-        """Query errors until hardly any are left, and return the vote with the fewest."""
+        """Query errors until hardly any are left, and return the vote with the fewest errors."""
         conditions: list[Integers] = []
         weights = np.zeros(self.features + 1, dtype=np.int64)
         fewest, best = np.inf, weights
@@ -162,7 +163,7 @@ class SeparatorQueries(QueryAlgorithm):
         )
 
     def _point(self, oracle: QueryOracle, errors: ErrorsOf) -> Integers | None:
-        """Return the condition of a point at which there are errors for sure, if one is found."""
+        """Return the condition of a point at which there certainly are errors, if one is found."""
         prefix: tuple[bool, ...] = ()
         for _ in range(self.features):
             halves = [(*prefix, False), (*prefix, True)]
@@ -190,7 +191,7 @@ class SeparatorQueries(QueryAlgorithm):
         return np.rint(self.largest * np.clip(mean, -1.0, 1.0)).astype(np.int64)
 
     def _vote(self, conditions: list[Integers]) -> Integers:
-        """Return integers that keep all conditions, or most of them if the search is long."""
+        """Return integers that satisfy all conditions, or most of them if the search is long."""
         rows = np.array(conditions)
         rows = rows // max(1, int(np.gcd.reduce(rows, axis=None)))
         weights = np.zeros(rows.shape[1], dtype=np.int64)
@@ -206,7 +207,7 @@ class SeparatorQueries(QueryAlgorithm):
         return self._short(best)
 
     def _short(self, weights: Integers) -> Integers:
-        """Return the same vote with weights of at most ``largest``, rounded where it must be."""
+        """Return the same vote with weights of at most ``largest``, rounded if necessary."""
         weights = weights // max(1, int(np.gcd.reduce(weights)))
         longest = int(np.abs(weights).max())
         if longest <= self.largest:

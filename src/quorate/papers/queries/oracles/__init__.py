@@ -1,8 +1,8 @@
-"""Who answers statistical queries.
+"""Oracles that answer statistical queries.
 
 ``known`` the distribution itself, exactly or as badly as the tolerance allows · ``empirical`` a
-sample, without privacy · ``central`` a curator who adds noise, one budget for all queries ·
-``local`` users who add the noise themselves, a block of them per query.
+sample, without privacy · ``central`` a curator who adds noise, with one budget for all queries ·
+``local`` users who add the noise themselves, one block of users per query.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ __all__ = ["CentralOracle"]
 
 
 def count_share(queries: int) -> Fraction:
-    """Return the part of the budget that counts users, where their number is private.
+    """Return the part of the budget for counting users, if their number is private.
 
-    Noise of sums and of the count add up to t / (1 - s) + 1 / s for values at an end of their
+    The noise of sums and of the count adds up to t / (1 - s) + 1 / s for values at an end of their
     range, which is smallest at s = 1 / (1 + sqrt(t)).
 
     >>> count_share(1), count_share(9)
@@ -41,7 +41,7 @@ def count_share(queries: int) -> Fraction:
 
 @dataclass(frozen=True)
 class QueryValues:
-    """The values of one user under several queries, each moved to [-1, 1]."""
+    """The values of one user under several queries, each scaled to [-1, 1]."""
 
     queries: tuple[StatisticalQuery, ...]
 
@@ -65,8 +65,8 @@ class CentralOracle(QueryOracle):
     Every user's records become one value in the range of the query; values are added up on a grid,
     get noise, and are divided by the number of users. Each query gets an equal part of the budget:
     of :math:`\mu^2` with Gaussian noise if the account has a delta, otherwise of
-    :math:`\varepsilon`; queries of one round then share joint noise for the largest answer. Further
-    queries are refused.
+    :math:`\varepsilon`. In the second case queries of one round share joint noise for the largest
+    answer. Further queries are refused.
 
     Privacy
     -------
@@ -122,7 +122,7 @@ class CentralOracle(QueryOracle):
         self._sums: list[tuple[GaussianSum | CubeSum, float]] = []
 
     def _noisy_count(self) -> float:
-        """Return a private estimate of how many users there are, at least one."""
+        """Return a private estimate of the number of users, at least one."""
         part = self._account.part(count_share(self.max_queries))
         if self._account.square:
             grid = choose_grid(Box(np.zeros(1), np.ones(1), centre=np.zeros(1)), n_users=2**40)
@@ -167,7 +167,7 @@ class CentralOracle(QueryOracle):
 
     @property
     def weak(self) -> list[str]:
-        """The queries whose noise may exceed their tolerance, with a probability of 5 % in all."""
+        """The queries whose noise may exceed their tolerance, with 5 % probability in total."""
         queries = [query for batch in self.asked for query in batch]
         share = 0.05 / max(1, len(queries))
         return [
@@ -179,9 +179,8 @@ class CentralOracle(QueryOracle):
     def error_bound(self, beta: float) -> float:
         """Bound the noise in all answers so far, except with probability ``beta``.
 
-        Under addition and removal half of ``beta`` is for the noise of the count: an answer is a
-        quotient, and the mean of values in [-1, 1] moves by at most the relative error of the
-        count.
+        Under add or remove half of ``beta`` is for the noise of the count: an answer is a quotient,
+        and the mean of values in [-1, 1] moves by at most the relative error of the count.
         """
         _validate.probability(beta=beta)
         if not self._sums:

@@ -1,4 +1,4 @@
-"""Answer from a sample, without privacy: for public data, and to see what privacy costs."""
+"""Answers from a sample, without privacy: for public data, and to measure the cost of privacy."""
 
 from __future__ import annotations
 

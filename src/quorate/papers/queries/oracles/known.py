@@ -1,9 +1,9 @@
-"""Oracles that know the distribution: exact ones, and adversaries within the tolerance.
+"""Oracles that know the distribution: exact ones, and adversarial ones within the tolerance.
 
-An algorithm is correct for statistical queries if it is correct against *every* oracle that keeps
-the tolerances. :func:`against_all_signs` runs one against all 2**t oracles that move each of t
-answers by its whole tolerance, up or down; answers in between are no harder for algorithms that
-compare them with thresholds.
+An algorithm is correct for statistical queries if it is correct with *every* oracle that keeps the
+tolerances. :func:`against_all_signs` runs one with all 2**t oracles that move each of t answers by
+its whole tolerance, up or down. Answers in between are no harder for algorithms that compare them
+with thresholds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_SIGNS = 20
 
 
 class ExactOracle(QueryOracle):
-    """Answer with the mean itself.
+    """Answers with the exact mean.
 
     >>> from quorate.learners.concepts import Constant
     >>> oracle = ExactOracle(Population.uniform_cube(2, Constant(0)))
@@ -46,7 +46,7 @@ class ExactOracle(QueryOracle):
 
 
 class MovedOracle(ExactOracle):
-    """Move the j-th answer by ``moves[j]`` tolerances, each between -1 and 1.
+    """Moves the j-th answer by ``moves[j]`` tolerances, each between -1 and 1.
 
     >>> from quorate.learners.concepts import Constant
     >>> oracle = MovedOracle(Population.uniform_cube(2, Constant(0)), moves=[-1, 1])
@@ -69,7 +69,7 @@ class MovedOracle(ExactOracle):
 
 
 class RandomlyMovedOracle(ExactOracle):
-    """Move every answer by a uniform random part of its tolerance, up or down.
+    """Moves every answer by a uniform random part of its tolerance, up or down.
 
     >>> from quorate.learners.concepts import Constant
     >>> oracle = RandomlyMovedOracle(Population.uniform_cube(2, Constant(0)), random_state=0)

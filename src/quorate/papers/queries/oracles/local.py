@@ -1,10 +1,10 @@
 r"""Users answer statistical queries themselves, with noise of their own (K7).
 
-Each query goes to its own block of users, who answer once and then never again; so the whole budget
-of a user hides one answer. A value is a bit by randomized response, which beats Laplace noise for
-every two-valued query, and up to epsilon = 2.3 for every other. Alternatively the queries of one
-round are asked *jointly*: every user of the round reports one bit about a public random
-combination of all of them.
+Each query goes to its own block of users, who answer only once, so the whole budget of a user
+protects one answer. A value is reported as a bit by randomized response, which is better than
+Laplace noise for every two-valued query, and up to epsilon = 2.3 for every other query.
+Alternatively the queries of one round are answered *jointly*: every user of the round reports one
+bit about a public random combination of all of them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _STREAM = np.uint64(0x9E3779B97F4A7C15)
 
 
 def published_users(*, tolerance: float, epsilon: float, queries: int, beta: float) -> int:
-    r"""Return the users that one query of range [0, 1] needs by Lemma 5.6, constants corrected.
+    r"""Return the users for one query of range [0, 1] by Lemma 5.6, with corrected constants.
 
-    :math:`\max(8 b^2 \ln(4t/\beta)/\tau^2,\ 64 b^2 \ln(4t/\beta)/(\varepsilon\tau)^2)` with b =
-    1/2.
+    It is :math:`\max(8 b^2 \ln(4t/\beta)/\tau^2,\ 64 b^2 \ln(4t/\beta)/(\varepsilon\tau)^2)` with b
+    = 1/2.
 
     >>> published_users(tolerance=0.05, epsilon=1.0, queries=8, beta=0.05)
     41354
@@ -113,7 +113,7 @@ class Combination:
 
 
 class LocalQueryOracle(QueryOracle):
-    r"""Answer statistical queries by local randomizers, a fresh block of users for each.
+    r"""Answer statistical queries by local randomizers, with a new block of users for each.
 
     Privacy
     -------
@@ -134,12 +134,13 @@ class LocalQueryOracle(QueryOracle):
     shares : sequence of float, optional
         The part of the users for each round; by default in proportion to its queries.
     joint : sequence of float or None, optional
-        For each round: ask its queries jointly. The number bounds the sum of the absolute values of
-        one user over the round; what exceeds it is scaled down.
+        For each round: the bound for answering its queries jointly, or None to answer them
+        separately. It bounds the sum of the absolute values of one user over the round; larger sums
+        are scaled down.
     published : bool, default=False
         Answer with Laplace noise, as in the paper, instead of randomized response.
     beta : float, default=0.05
-        Failure probability for which ``weak`` says whether blocks are large enough.
+        Failure probability at which ``weak`` lists queries with too few users.
     account : Account, optional
         The account to charge.
     random_state : public seed of the blocks and signs
@@ -148,7 +149,7 @@ class LocalQueryOracle(QueryOracle):
     ----------
     weak : list of str
         The queries whose blocks are too small for their tolerance (with failure probability
-        ``beta`` in all). They are answered nevertheless.
+        ``beta`` in total). They are answered nevertheless.
 
     References
     ----------
@@ -201,12 +202,12 @@ class LocalQueryOracle(QueryOracle):
 
     @property
     def transcript(self) -> Any:
-        """Which users were asked what, and their answers."""
+        """The queries, the users who were asked, and their answers."""
         return self._oracle.transcript
 
     @property
     def guarantee(self) -> Any:
-        """The promise to every user."""
+        """The guarantee for every user."""
         return self._oracle.guarantee
 
     def _answer(self, queries: tuple[StatisticalQuery, ...]) -> NDArray[np.float64]:
@@ -267,7 +268,7 @@ class LocalQueryOracle(QueryOracle):
 def _cut(
     order: NDArray[np.int64], rounds: tuple[int, ...], shares: Sequence[float] | None
 ) -> list[NDArray[np.int64]]:
-    """Cut the users into one block per round."""
+    """Divide the users into one block per round."""
     for queries in rounds:
         _validate.positive_integer(rounds=queries)
     parts = np.asarray(rounds if shares is None else shares, dtype=np.float64)
