@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import api_pages
 import docstring_sections
 import estimator_map
+import printed_columns
 import versions
 
 import quorate
@@ -120,3 +121,4 @@ def setup(app):  # noqa: ANN001, ANN201
     """Connect what the docstrings need; Sphinx calls it."""
     app.connect("autodoc-process-docstring", _read_sections, priority=100)
     app.connect("autodoc-skip-member", _skip_foreign)
+    app.connect("doctree-read", printed_columns.mark)

@@ -63,5 +63,5 @@ axes.semilogy(stated, "k_", markersize=18, label="error that Quorate states (95 
 axes.set_xticks(range(len(COLUMNS)), COLUMNS)
 axes.set(title="Error of a private mean per season", ylabel="distance from the exact mean")
 axes.grid(axis="y", alpha=0.3)
-axes.legend()
+figure.legend(loc="outside lower center", ncols=2)
 plt.show()

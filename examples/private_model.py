@@ -34,6 +34,8 @@ model.fit(X, y, users=people["playerID"])
 plain = LogisticRegression(max_iter=1000).fit(X, y)
 print(model.coefficients_)
 print("scikit-learn:", plain.coef_[0].round(4), plain.intercept_.round(3))
+
+# %%
 print(f"private: right for {np.mean(model.predict(X) == y):.1%} of the players")
 print(f"not private: {np.mean(plain.predict(X) == y):.1%}; always 'R': {1 - y.mean():.1%}")
 print(model.guarantee_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -9,9 +10,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 import quorate
 from quorate.app.catalogue import CATALOGUE
@@ -109,6 +112,27 @@ class TestDocstringSections:
             assert (sentence in text and ":type:" not in text) == whole
         assert sections.whole_sentence("class", [sentence]) == [sentence]
 
+    def test_an_example_stands_under_examples(self):
+        """In a list of attributes it was one of them: the index had the attribute "08"."""
+
+        def misplaced(doc):
+            section = None
+            for line, below in pairwise([*doc.splitlines(), ""]):
+                section = line if re.fullmatch(r"-{3,}", below) else section
+                if line.startswith(">>>"):
+                    return section not in (None, "Examples")
+            return False
+
+        found = []
+        for path in (ROOT / "src").rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+                doc = ast.get_docstring(node) if isinstance(node, kinds) else None
+                if doc and misplaced(doc):
+                    found.append(f"{path.name}: {getattr(node, 'name', 'module')}")
+        assert found == []
+        assert misplaced("Mean.\n\nAttributes\n----------\nbound : float\n\n>>> 0.08\n0.08")
+
     def test_other_sections_stay_as_they_are(self):
         sections = load("docstring_sections", DOCS / "docstring_sections.py")
         text = ["Mean.", "", "Parameters", "----------", "epsilon : float", "    Loss."]
@@ -136,6 +160,40 @@ def test_every_formula_becomes_mathml_without_a_command_left_over():
             broken.append(formula)
     assert broken == []
     assert "\\" in to_mathml(r"\nosuchcommand")
+
+
+def test_no_index_of_a_formula_is_read_as_emphasis():
+    """``(Cx(u))_t ... Σ_{s,t}`` was set in italics from one underscore to the other."""
+
+    def emphasised(text):
+        inline = (token.children or [] for token in MarkdownIt().parse(text))
+        return [t.markup for each in inline for t in each if t.type in ("em_open", "strong_open")]
+
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("proofs/*.md")]
+    assert [page.name for page in pages if "_" in "".join(emphasised(page.read_text()))] == []
+    assert emphasised("‖(Cx(u))_t‖² ≤ Σ_{s,t} 1") == ["_"]
+
+
+class TestPrintedColumns:
+    """On a phone the lines of a table were broken, and its columns stood below each other."""
+
+    def test_outputs_in_columns_keep_their_lines_and_sentences_do_not(self):
+        from docutils import nodes
+
+        printed = load("printed_columns", DOCS / "printed_columns.py")
+        table = "lgID  seasons  seasons_error\n  NL  58508.9          199.7"
+        sentence = "epsilon = 1 for each user: whatever one user says,\nno conclusion is likelier"
+        tree = nodes.section()
+        for text, classes in (
+            (table, ["sphx-glr-script-out"]),
+            (sentence, ["sphx-glr-script-out"]),
+            (table, []),
+        ):
+            tree += nodes.literal_block(text, text, classes=classes)
+        printed.mark(None, tree)
+        marked = ["in-columns" in block["classes"] for block in tree]
+        assert marked == [True, False, False]
+        assert ".in-columns pre { white-space: pre; }" in (DOCS / "_static/site.css").read_text()
 
 
 class TestVersions:

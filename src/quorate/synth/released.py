@@ -37,6 +37,8 @@ class PairError:
     bound : float
         Upper bound on the true distance; it holds for all pairs together with probability 95 %.
 
+    Examples
+    --------
     >>> PairError(columns=("age", "city"), distance=0.03, bound=0.08).bound
     0.08
     """
@@ -62,6 +64,8 @@ class RepeatRate:
     chance : float
         How often records of two different synthetic people agree.
 
+    Examples
+    --------
     >>> rate = RepeatRate(column="city", people=0.9, error=0.01, model=0.91, chance=0.5)
     >>> rate.people > rate.chance
     True
@@ -88,6 +92,8 @@ class SynthError(StatedError):
         Errors are relative to records of which each person contributes at most this many. The
         effect of further records is included in the bounds.
 
+    Examples
+    --------
     >>> pair = PairError(columns=("age", "city"), distance=0.03, bound=0.08)
     >>> print(
     ...     SynthError(

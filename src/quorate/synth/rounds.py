@@ -98,6 +98,8 @@ class Fitted:
     lengths : tuple of float
         The caps on the length of a person's contribution: to the tables of columns, and of pairs.
 
+    Examples
+    --------
     >>> sorted(Fitted.__annotations__)
     ['error', 'lengths', 'model', 'repeats']
     """
