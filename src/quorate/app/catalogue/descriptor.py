@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from quorate.app.catalogue.answers import Answer
-from quorate.app.catalogue.left_out import MovedBy, Weighing
+from quorate.app.catalogue.left_out import MovedBy, RowCap, Weighing
 from quorate.core.guarantees import Relation
 from quorate.data.coding import Coding, coded_columns
 from quorate.exceptions import ParameterError
@@ -192,6 +192,8 @@ class Descriptor:
     moved_by : callable, optional
         Bounds the effect of dropped rows on the answer, if released numbers limit it
         (:mod:`quorate.app.catalogue.left_out`).
+    row_cap : callable, optional
+        How many rows of one person the answer takes; needed where every row counts.
     parameters : callable, optional
         Returns the parameters that depend on columns, from a :class:`Wish`.
     options : mapping from str to callable, default={}
@@ -241,6 +243,7 @@ class Descriptor:
     named_classes: bool = False
     weighing: Weighing = Weighing.SHARE
     moved_by: MovedBy | None = None
+    row_cap: RowCap | None = None
     parameters: Parameters | None = None
     options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
     labels_option: str | None = None
@@ -257,6 +260,8 @@ class Descriptor:
             raise ParameterError(f"Expected a task for {self.name}, or why there is none.")
         if self.task is not None and (self.parameters is None or self.answer is None):
             raise ParameterError(f"Expected parameters and an answer for the task {self.task!r}.")
+        if (self.weighing is Weighing.ROWS) is (self.row_cap is None):
+            raise ParameterError(f"Expected a row cap of {self.name} if and only if rows count.")
 
     @property
     def name(self) -> str:

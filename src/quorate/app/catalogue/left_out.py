@@ -1,9 +1,11 @@
 """Bounds on the effect of rows that could not be read, from released numbers.
 
 A row that cannot be read is dropped. Three released numbers measure how much was dropped: the
-average share of a person's rows, the share of people who lost a row, and the number of rows. Which
-of them limits the effect depends on how the answer weights rows. So each estimator names one of
-them (:class:`Weighing`) and a function that computes limits from it (``moved_by`` of a descriptor).
+average share of a person's rows, the share of people who lost a row, and the number of rows, where
+each person counts with at most a public cap. Which of them limits the effect depends on how the
+answer weights rows. So each estimator names one of them (:class:`Weighing`) and a function that
+computes limits from it (``moved_by`` of a descriptor). Where rows are counted, the cap is that of
+the answer (``row_cap`` of a descriptor): without a cap the number has no finite bound.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ __all__ = [
     "means_moved",
     "people_counts_moved",
     "ranks_moved",
+    "record_cap",
     "record_counts_moved",
     "second_moments_moved",
     "shares_moved",
+    "sum_cap",
     "sums_moved",
+    "table_cap",
     "tables_moved",
 ]
 
@@ -39,13 +44,13 @@ __all__ = [
 class Weighing(Enum):
     """How an answer weights rows, which decides by which released number the effect is bounded.
 
-    >>> Weighing("every row counts, whoever holds it: the number of rows").name
-    'ROWS'
+    >>> Weighing.ROWS.value
+    'every row counts, whoever holds it: the number of rows, of each person up to a cap'
     """
 
     SHARE = "an average over users of averages over their rows: the share of a person's rows"
     PEOPLE = "one value per user, by all of their rows: the share of people who lost a row"
-    ROWS = "every row counts, whoever holds it: the number of rows"
+    ROWS = "every row counts, whoever holds it: the number of rows, of each person up to a cap"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +61,12 @@ class LeftOut:
     ----------
     share : float
         The dropped share of a person's rows, on average over people.
+    users : float or None
+        The same in users: the sum over people of their dropped shares.
     people : float or None
         Share of people with at least one dropped row, if it was released.
     rows : float or None
-        Number of dropped rows, if it was released; infinite if its error bound is infinite.
+        Number of dropped rows, of each person at most a public cap, if it was released.
     n_users : int or None
         The number of users, if it is public.
 
@@ -70,6 +77,7 @@ class LeftOut:
     """
 
     share: float
+    users: float | None = None
     people: float | None = None
     rows: float | None = None
     n_users: int | None = None
@@ -158,27 +166,22 @@ def error_rates_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, f
 def people_counts_moved(estimator: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
     """Bound how many people a count may lack: those without any readable row.
 
-    Their share of all people is at most the average share of dropped rows.
+    Each of them lost a whole share, so there are at most as many as the dropped shares add up to.
 
     >>> from types import SimpleNamespace
     >>> from quorate.app.catalogue import Wish
     >>> found = SimpleNamespace(of="users", count_=90.0, error_=SimpleNamespace(bound=9.0))
-    >>> people_counts_moved(found, Wish(features=("age",)), LeftOut(share=0.25))
+    >>> people_counts_moved(found, Wish(features=("age",)), LeftOut(share=0.25, users=33.0))
     {'the count': 33.0}
     """
     if estimator.of != "users":
         return record_counts_moved(estimator, wish, left_out)
-    if left_out.n_users is not None:
-        return {"the count": left_out.share * left_out.n_users}
-    if left_out.share >= 1.0:
-        return {}
-    counted = float(estimator.count_) + float(estimator.error_.bound)
-    return {"the count": max(0.0, counted) * left_out.share / (1.0 - left_out.share)}
+    return {} if left_out.users is None else {"the count": left_out.users}
 
 
 def record_counts_moved(_: Any, __: Wish, left_out: LeftOut) -> dict[str, float]:
     """Bound how many records a count may lack: all that were dropped."""
-    if left_out.rows is None or not math.isfinite(left_out.rows):
+    if left_out.rows is None:
         return {}
     return {"the count": left_out.rows}
 
@@ -192,7 +195,7 @@ def sums_moved(_: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
     >>> sums_moved(None, wish, LeftOut(share=0.1, rows=30.0))
     {'spent': 3000.0}
     """
-    if left_out.rows is None or not math.isfinite(left_out.rows):
+    if left_out.rows is None:
         return {}
     lower, upper = wish.ranges()
     largest = (max(abs(low), abs(high)) for low, high in zip(lower, upper, strict=True))
@@ -207,7 +210,7 @@ def tables_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]
     """
     from quorate.tabulate.requests import as_request
 
-    if left_out.rows is None or not math.isfinite(left_out.rows):
+    if left_out.rows is None:
         return {}
     request = as_request(estimator.statistics)
     ranges = request.ranges(estimator.bounds)
@@ -218,3 +221,55 @@ def tables_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]
         elif each.statistic == "sum" and each.column is not None:
             found[each.name] = left_out.rows * max(map(abs, ranges[each.column]))
     return found
+
+
+RowCap = Callable[[Any, "Wish"], float | None]
+"""From a fitted estimator to the number of rows that count of one person; None without one."""
+
+
+def record_cap(estimator: Any, _: Wish) -> float | None:
+    """Return how many records of a person a count or a mean over records takes.
+
+    >>> from types import SimpleNamespace
+    >>> record_cap(SimpleNamespace(of="records", error_=SimpleNamespace(cap=5.7)), None)
+    6.0
+    >>> record_cap(SimpleNamespace(of="users", error_=SimpleNamespace(cap=1.0)), None)
+    """
+    if getattr(estimator, "of", None) == "users":
+        return None
+    return _whole(estimator.error_.cap)
+
+
+def sum_cap(estimator: Any, wish: Wish) -> float | None:
+    """Return how many records at the far end of their range reach the cap of a sum.
+
+    >>> from types import SimpleNamespace
+    >>> from quorate.app.catalogue import Wish
+    >>> from quorate.ranges import Limit
+    >>> wish = Wish(features=("spent",), limits=(Limit(-5, 100),))
+    >>> sum_cap(SimpleNamespace(error_=SimpleNamespace(cap=[720.0])), wish)
+    8.0
+    """
+    lower, upper = wish.ranges()
+    largest = [max(abs(low), abs(high)) for low, high in zip(lower, upper, strict=True)]
+    caps = zip(estimator.error_.cap, largest, strict=True)
+    return _whole(max((float(cap) / far for cap, far in caps if far > 0), default=0.0))
+
+
+def table_cap(estimator: Any, _: Wish) -> float | None:
+    """Return how many records of a person the counts and sums of a table take."""
+    from quorate.tabulate.requests import as_request
+
+    ranges = as_request(estimator.statistics).ranges(estimator.bounds)
+    caps = dict(estimator.error_.caps)
+    found = [float(caps["records"])] if "records" in caps else []
+    for column, (lower, upper) in ranges.items():
+        far = max(abs(lower), abs(upper))
+        if column in caps and far > 0:
+            found.append(float(caps[column]) / far)
+    return _whole(max(found, default=1.0))
+
+
+def _whole(cap: float) -> float:
+    # Where a cap is no whole number, one more record is the next one.
+    return float(max(1, math.ceil(cap)))

@@ -10,7 +10,6 @@ from quorate.app.catalogue.answers import Answer, algorithm_sentence, figure
 from quorate.app.catalogue.checks import ROUTE
 from quorate.app.catalogue.descriptor import Descriptor, Wish
 from quorate.app.catalogue.examples import numbers
-from quorate.app.catalogue.left_out import Weighing
 from quorate.app.catalogue.options import whole
 from quorate.exceptions import QuorateError
 
@@ -99,7 +98,6 @@ DESCRIPTORS = (
         options={"target": str, "bins": whole},
         fits=_fits,
         answer=_say,
-        weighing=Weighing.ROWS,
         example=lambda: numbers(2, bounds=(0.0, 9.0), bins=3),
     ),
 )

@@ -9,7 +9,15 @@ from quorate.app.catalogue.answers import Answer, algorithm_sentence, figure
 from quorate.app.catalogue.checks import ROUTE, are_numbers
 from quorate.app.catalogue.descriptor import Descriptor, Wish
 from quorate.app.catalogue.examples import numbers
-from quorate.app.catalogue.left_out import Weighing, people_counts_moved, sums_moved, tables_moved
+from quorate.app.catalogue.left_out import (
+    Weighing,
+    people_counts_moved,
+    record_cap,
+    sum_cap,
+    sums_moved,
+    table_cap,
+    tables_moved,
+)
 from quorate.app.catalogue.options import data, number, one_of, whole
 from quorate.exceptions import ParameterError
 
@@ -327,6 +335,7 @@ DESCRIPTORS = (
         answer=_say_count,
         weighing=Weighing.ROWS,
         moved_by=people_counts_moved,
+        row_cap=record_cap,
         plans=("quorate.planning.tasks.everyday:CountTask",),
         sizes=_count_sizes,
         example=lambda: numbers(2),
@@ -342,6 +351,7 @@ DESCRIPTORS = (
         answer=_say_columns("sum", "The sum of each column over all records.", "sum_"),
         weighing=Weighing.ROWS,
         moved_by=sums_moved,
+        row_cap=sum_cap,
         plans=("quorate.planning.tasks.everyday:SumTask",),
         sizes=_sum_sizes,
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
@@ -361,6 +371,7 @@ DESCRIPTORS = (
         fits=_columns_fit("mean_"),
         answer=_say_columns("mean", "The mean of each column over all records.", "mean_"),
         weighing=Weighing.ROWS,
+        row_cap=record_cap,
         plans=("quorate.planning.tasks.everyday:RecordMeanTask",),
         sizes=_record_mean_sizes,
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
@@ -394,6 +405,7 @@ DESCRIPTORS = (
         answer=_say_table,
         weighing=Weighing.ROWS,
         moved_by=tables_moved,
+        row_cap=table_cap,
         plans=("quorate.planning.tasks.table:TableTask",),
         sizes=_table_sizes,
         example=lambda: numbers(2, statistics=_STATISTICS, delta=1e-6),
@@ -420,7 +432,6 @@ DESCRIPTORS = (
         asks={"column": "column"},
         fits=_phrases_fit,
         answer=_say_phrases,
-        weighing=Weighing.ROWS,
         plans=("quorate.planning.tasks.phrases:PhrasesTask",),
         sizes=_phrases_sizes,
         example=lambda: numbers(1, most=10),

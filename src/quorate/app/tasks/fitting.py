@@ -272,8 +272,14 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     if counts:
         in_rows = task.frame is not None or Place(request.engine).is_in_memory
         seen = count_rows(table, counted, listed) if in_rows else people.derive(held_by_users)
+        row_cap = None if task.row_cap is None else task.row_cap(estimator, request.wish(columns))
         readable = release_readable_share(
-            seen, whole, epsilon=count, weighing=task.weighing, listed=bool(listed)
+            seen,
+            whole,
+            epsilon=count,
+            weighing=task.weighing,
+            row_cap=row_cap,
+            listed=bool(listed),
         )
         readable = _with_moves(estimator, request, columns, readable, n_users=n_users)
     estimator.guarantee_ = _promise(estimator.guarantee_, whole)
@@ -314,6 +320,7 @@ def _with_moves(
     if readable.rows and moved_by is not None:
         left_out = LeftOut(
             share=readable.left_out,
+            users=readable.users,
             people=readable.people,
             rows=readable.dropped,
             n_users=n_users,
