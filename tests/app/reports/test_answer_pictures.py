@@ -107,6 +107,14 @@ def test_every_answer_has_a_picture_and_says_how_far_off_it_may_be(task):
     assert picture.caption.endswith(("without error bars.", "the stated error (95%)."))
 
 
+def test_the_variance_of_one_column_is_drawn_and_not_its_correlation_with_itself():
+    """A square with "1.00" was the picture of a variance of 225."""
+    one = SimpleNamespace(covariance_=np.array([[225.0]]), variance_=np.ones(1), mean_=[7.0])
+    picture = answer_picture(one, said(), ["spent"])
+    assert "225" in picture.drawing.description
+    assert "1.00" not in picture.drawing.svg
+
+
 def test_a_covariance_is_drawn_as_correlations_and_not_as_its_means():
     found = SimpleNamespace(
         covariance_=np.array([[4.0, -3.0], [-3.0, 9.0]]), variance_=np.ones(2), mean_=[7.0, 8.0]

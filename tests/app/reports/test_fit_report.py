@@ -10,6 +10,7 @@ import pytest
 
 from quorate import Guarantee, Ledger, Relation
 from quorate.app.reports import fit_report
+from quorate.app.reports.figures import Line, draw_curves
 from quorate.app.reports.fit_report import fit_page, fit_summary, plan_blocks, plan_drawing
 from quorate.app.reports.page import Table, render
 from quorate.app.tasks.fitting import fit
@@ -175,3 +176,26 @@ def test_the_stated_error_is_a_table_of_short_words_and_is_explained_once(mean_f
     assert fit_report._number(1148.3) == "1,148"
     covers = mean_fit.estimator.error_.covers[1:60]
     assert render(fit_page(mean_fit, mean_plan)).count(html.escape(covers)) == 1
+
+
+def test_the_error_says_nothing_twice(visits, make_request):
+    """A table said what its bounds cover, and once more what its stated error covers."""
+    asked = make_request(
+        task="table",
+        features=(),
+        delta=1e-6,
+        limits=(),
+        options={"statistics": "visits=count"},
+    )
+    page = render(fit_page(fit(asked, TableFile(visits))))
+    assert page.count("privacy noise and what caps cut") == 1
+    assert page.lower().count("what the bounds cover") == 1
+
+
+def test_ticks_of_an_error_axis_do_not_overlap():
+    """Over less than two powers of ten "4 x 10^0" was written over "3 x 10^0"."""
+    line = Line("Quorate", (100.0, 40_000.0), (5.0, 0.28))
+    drawn = draw_curves([line], title="t", x_label="users", y_label="error").svg
+    before_times = re.findall(r">(\d)</tspan>\s*<tspan[^>]*>×<", drawn)
+    assert before_times
+    assert set(before_times) <= {"2", "5"}

@@ -91,7 +91,7 @@ def _error_values(estimator: Any) -> dict[str, Any]:
 
 def _say_rule(estimator: Any, features: tuple[str, ...], labels: Any) -> Answer:
     sentence = _named(estimator.concept_, features)
-    if labels is not None:
+    if labels is not None and [str(label) for label in labels] != ["0", "1"]:
         sentence += f" (0 means {labels[0]!r}, 1 means {labels[1]!r}.)"
     rows = [("rule", sentence)]
     if getattr(estimator, "records_", None) is not None:

@@ -60,10 +60,11 @@ def _finish_classifier(model: Any) -> None:
 def _say(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     size = len(estimator.weights_)
     inside = f"with {estimator.hidden} hidden units beside a linear path, "
+    inputs = "1 feature" if len(features) == 1 else f"{len(features)} features"
     return Answer(
         sentence=(
             f"A neural network of {size} weights "
-            f"{inside if estimator.module is None else ''}on {len(features)} features."
+            f"{inside if estimator.module is None else ''}on {inputs}."
         ),
         caption="Network",
         header=("part", "size"),

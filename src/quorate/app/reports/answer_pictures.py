@@ -101,9 +101,11 @@ def _scales(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
     return draw_intervals(_panels(whole), title="Centre and scale"), False
 
 
-def _correlations(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
-    """Draw a covariance as correlations, which do not depend on units."""
+def _correlations(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool] | None:
+    """Draw a covariance as correlations, which do not depend on units; one variance as it is."""
     matrix, names = estimator.covariance_.tolist(), tuple(features)[:_MOST_ROWS]
+    if len(names) == 1:
+        return _intervals("variance", names, matrix[0], None)
     roots = [math.sqrt(max(matrix[i][i], 0.0)) for i in range(len(names))]
     shown = [
         [

@@ -162,7 +162,11 @@ def draw_curves(
         if point is not None:
             axes.plot([point[1]], [point[2]], "o", color=_INK, markersize=8, label=point[0])
         axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
+        # Ticks at 3 and 4 are so close that their labels overlap.
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
         axes.grid(visible=True, which="major", color=_RULE, linewidth=0.6)
+
+    from matplotlib.ticker import LogLocator
 
     said = [
         f"{curve.name}: {curve.y[0]:.3g} at {x_label} {curve.x[0]:.3g}, "
@@ -373,6 +377,7 @@ def draw_matrix(names: Sequence[str], values: Sequence[Sequence[float]], *, titl
         axes.set_xticks(range(len(names)), labels=[_short(name) for name in names], rotation=30)
         axes.set_yticks(range(len(names)), labels=[_short(name) for name in names])
         axes.set(xlim=(-0.6, len(names) - 0.4), ylim=(len(names) - 0.4, -0.6), aspect="equal")
+        axes.set_xlabel(title.lower())
 
     from matplotlib.patches import Rectangle
 

@@ -355,7 +355,9 @@ def _released(fit: Fit, said: Answer) -> tuple[Block, ...]:
     shown = (table,) if picture is None else (picture, table)
     stated = error_sentence(fit, said)
     covers = getattr(getattr(fit.estimator, "error_", None), "covers", "")
-    if covers and covers not in stated:
+    if fit.readable is not None and fit.readable.not_covered in stated:
+        covers = covers.replace(fit.readable.not_covered, "").strip()
+    if covers and covers.lower() not in stated.lower():
         stated += f" What the stated error covers: {covers[0].lower()}{covers[1:]}"
     return *shown, Text(f"Error: {stated[0].lower()}{stated[1:]}"), algorithm
 

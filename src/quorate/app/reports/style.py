@@ -85,6 +85,8 @@ blockquote {
   border: 1px solid var(--rule);
   border-radius: .6rem;
 }
+/* A table that is wider than the text goes on to the edge of the window before it scrolls. */
+@media (min-width: 62rem) { .frame { max-width: calc(50vw + 27.5rem); } }
 table { border-collapse: collapse; width: 100%; }
 caption {
   padding: .7rem .9rem .3rem; text-align: left; color: var(--muted); font-size: .9rem;

@@ -72,8 +72,8 @@ class ReadableShare:
     """The share of the rows of a person that could be read, on average over people.
 
     ``left_out`` is an upper limit of the dropped share, with ``confidence``; ``users`` is a limit
-    of the sum over people of their dropped shares. ``people`` and ``dropped`` are upper limits too, or
-    None if they were not released; each person counts with at most ``row_cap`` dropped rows.
+    of the sum over people of their dropped shares. ``people`` and ``dropped`` are upper limits too,
+    or None if they were not released; each person counts with at most ``row_cap`` dropped rows.
     ``moves`` bounds how far the dropped rows may move each number of the answer, if this follows
     from released numbers and the public bounds. :meth:`stated_with` adds it to a stated error.
 
