@@ -210,6 +210,25 @@ def events(fitted):
     return [(getattr(each, "event", each), getattr(each, "count", 1)) for each in parts]
 
 
+def test_a_network_with_other_frozen_weights_does_not_go_on(tmp_path):
+    """Steps of two networks would be mixed, although each was paid."""
+
+    def network(value):
+        def init(key):
+            return {"first": np.full((2, 2), value), "last": np.full((2, 2), 0.5)}
+
+        return init, lambda weights, rows: rows @ weights["first"] @ weights["last"]
+
+    given = {"frozen": ("first",)}
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, "after the result is written", 2)
+        with pytest.raises(Killed):
+            fit(tmp_path / "training", module=network(0.5), **given)
+    with pytest.raises(CheckpointError):
+        fit(tmp_path / "training", module=network(0.25), **given)
+    assert len(fit(tmp_path / "training", module=network(0.5), **given).history_) == STEPS
+
+
 class TestTwins:
     """Broken checkpoints that the tests above catch."""
 

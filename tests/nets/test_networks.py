@@ -328,6 +328,29 @@ def pictures():
     return (init, apply), np.random.default_rng(0).uniform(-1.0, 1.0, (60, 3, 1))
 
 
+def with_a_frozen_layer(back_end):
+    """Return a maker of networks whose first layer has one value, and the name of that layer."""
+    if back_end == "torch":
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed: quorate[torch]")
+
+        def module(value):
+            first, last = torch.nn.Linear(FEATURES, 2, bias=False), torch.nn.Linear(2, 2)
+            for each in (*first.parameters(), *last.parameters()):
+                torch.nn.init.constant_(each, value if each is first.weight else 0.5)
+            return torch.nn.Sequential(first, last)
+
+        return module, ("0",)
+
+    def pair(value):
+        def init(key):
+            # Of 64 bits, as NumPy has them: JAX would warn.
+            return {"first": np.full((FEATURES, 2), value), "last": np.full((2, 2), 0.5)}
+
+        return init, lambda weights, rows: rows @ weights["first"] @ weights["last"]
+
+    return pair, ("first",)
+
+
 class TestModelFiles:
     """Files hold the weights of a network of one's own, and whoever reads them has the network."""
 
@@ -371,6 +394,24 @@ class TestModelFiles:
         with pytest.raises(ModelFileError, match="no code"):
             StoredModel.read(path, module=module)
         assert StoredModel.read(path).estimator.shape_ == (3,)
+
+    @pytest.mark.parametrize("back_end", ["jax", "torch"])
+    def test_frozen_weights_are_those_of_the_fit(self, tmp_path, back_end):
+        """Weights of a fit beside other frozen ones would be another network, without a word."""
+        make, names = with_a_frozen_layer(back_end)
+        y, users = np.arange(60) % 2, np.arange(60) // 2
+        X = np.random.default_rng(0).uniform(-1.0, 1.0, (60, FEATURES))
+        settings = {"epsilon": 8.0, "bounds": 1.0, "steps": 2, "progress": False, "frozen": names}
+        model = NeuralClassifier(make(0.5), **settings).fit(X, y, users=users)
+        path = StoredModel(model).write(tmp_path / "model.json")
+        said = model.predict_proba(X)
+        again = StoredModel.read(path, module=make(0.5)).estimator
+        assert np.array_equal(again.predict_proba(X), said)
+        with pytest.raises(ModelFileError, match="not trained"):
+            StoredModel.read(path, module=make(0.25))
+        with pytest.raises(ParameterError, match="not trained"):
+            model.set_params(module=make(0.25)).predict(X)
+        assert np.array_equal(model.set_params(module=make(0.5)).predict_proba(X), said)
 
     def test_a_refused_fit_leaves_the_last_one(self, tmp_path):
         module, X = pictures()

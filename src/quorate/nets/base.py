@@ -234,7 +234,7 @@ class NeuralModel(UserEstimator):
         weights = training.run(progress=self.progress)
         # Weights that go on from a release carry what it promised.
         self.guarantee_ = self._promise(account, after=before)
-        self.weights_ = weights
+        self.weights_, self.frozen_ = weights, network.frozen
         self.limits_ = limits
         self.shape_ = (data.n_features,) if shape is None else shape
         self.history_: tuple[TraceStep, ...] = tuple(training.trace)
@@ -350,6 +350,7 @@ class NeuralModel(UserEstimator):
         with np.errstate(all="ignore"):
             scaled = _range(self.limits_).scaled(rows) if self.limits_.size else rows
             network, _ = self._opened_network(rows.shape[1], self._outputs(), self.shape_)
+            _refuse_other_frozen_weights(self.frozen_, network)
             found = network.outputs(self.weights_, np.where(known[:, None], scaled, 0.0))
         found = found.reshape(len(rows), -1)
         found[~known] = np.nan
@@ -361,6 +362,14 @@ def _refuse_weights_of_another(start: Vector | None, network: Network) -> None:
         raise ParameterError(
             f"Expected warm_start= with the {network.initial.size} weights of this network, got "
             f"{start.size}."
+        )
+
+
+def _refuse_other_frozen_weights(known: str, network: Network) -> None:
+    if known != network.frozen:
+        raise ParameterError(
+            "Expected the network of the fit: some of its numbers that are not trained (frozen "
+            "weights, buffers) have changed since."
         )
 
 

@@ -109,6 +109,8 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     classes_ : array
     weights_ : array
         The trained weights, as one vector.
+    frozen_ : str
+        A hash of the numbers of the network that were not trained; empty where all were.
     limits_ : array of shape (2, features)
         The public limits of the numeric columns; empty without ``bounds``.
     shape_ : tuple of int

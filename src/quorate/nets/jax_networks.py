@@ -20,7 +20,7 @@ from quorate.core.compiled import CompiledProgram, CompiledSums, unwatched
 from quorate.core.placed import Batch
 from quorate.data.engines.base import needs
 from quorate.exceptions import ParameterError
-from quorate.nets.networks import Network
+from quorate.nets.networks import Network, word_of
 
 __all__ = ["JaxNetwork"]
 
@@ -62,7 +62,9 @@ class JaxNetwork(Network):
         jax = needs("jax", "jax")
         self._apply, self._shape, self._head = apply, shape, head
         named, self._tree = jax.tree_util.tree_flatten_with_path(weights)
-        self._leaves = [np.asarray(leaf) for _, leaf in named]
+        held = [np.asarray(leaf) for _, leaf in named]
+        # Numbers of 64 bits become 32, without a warning at each step, as JAX is set up.
+        self._leaves = [leaf.astype(jax.dtypes.canonicalize_dtype(leaf.dtype)) for leaf in held]
         names = [jax.tree_util.keystr(path).strip(".[]'\"") for path, _ in named]
         unknown = [f for f in frozen if not any(name.startswith(f) for name in names)]
         if unknown:
@@ -76,6 +78,13 @@ class JaxNetwork(Network):
         ]
         if not self._trained:
             raise ParameterError("Expected a network with weights to train, got none.")
+        self.frozen = word_of(
+            {
+                name: leaf
+                for place, (name, leaf) in enumerate(zip(names, self._leaves, strict=True))
+                if place not in self._trained
+            }
+        )
         trained = [self._leaves[place].astype(np.float64).ravel() for place in self._trained]
         self.initial = np.concatenate(trained)
         platform = jax.default_backend()
@@ -91,7 +100,7 @@ class JaxNetwork(Network):
         jax = needs("jax", "jax")
         equinox = sys.modules.get("equinox")
         if equinox is not None and isinstance(module, equinox.Module):
-            weights, static = equinox.partition(module, equinox.is_inexact_array)
+            weights, static = equinox.partition(module, equinox.is_array)
 
             def apply(weights: Any, rows: Any) -> Any:
                 return jax.vmap(equinox.combine(weights, static))(rows)

@@ -8,8 +8,9 @@ refused, because its predictions would depend on the other records of the batch.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from quorate.core.placed import Batch, Program
 from quorate.core.public_randomness import public_generator
 from quorate.exceptions import ParameterError
 
-__all__ = ["HEADS", "Network", "check_on_made_up_users", "made_up_batch", "open_network"]
+__all__ = ["HEADS", "Network", "check_on_made_up_users", "made_up_batch", "open_network", "word_of"]
 
 Vector = NDArray[np.float64]
 
@@ -41,6 +42,8 @@ class Network(ABC):
     ----------
     initial : array
         The trained weights at the start; public.
+    frozen : str
+        A hash of the numbers that are not trained; empty where all are.
     module, shape
         What it was made of, and the shape of one record.
     caveat : str or None
@@ -48,6 +51,7 @@ class Network(ABC):
     """
 
     initial: Vector
+    frozen: str = ""
     caveat: str | None = None
     module: Any = None
     shape: tuple[int, ...] = ()
@@ -75,6 +79,21 @@ class Network(ABC):
             whole[: len(part)] = part
             found.append(np.asarray(self.outputs_of(theta, whole), np.float64)[: len(part)])
         return np.concatenate(found) if found else np.zeros((0, 1))
+
+
+def word_of(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return a hash of named arrays; nothing where there are none.
+
+    >>> word_of({}), word_of({"w": np.zeros(2)})[:8], word_of({"w": np.ones(2)})[:8]
+    ('', 'abe9bf3f', '8388363b')
+    """
+    if not arrays:
+        return ""
+    word = hashlib.sha256()
+    for name, held in sorted(arrays.items()):
+        word.update(repr((name, held.dtype.str, held.shape)).encode())
+        word.update(np.ascontiguousarray(held).tobytes())
+    return word.hexdigest()
 
 
 def _up(count: int) -> int:

@@ -72,7 +72,7 @@ class NeuralRegressor(RegressorMixin, NeuralModel):  # type: ignore[misc]
 
     Attributes
     ----------
-    weights_, limits_, shape_, history_, algorithm_, guarantee_
+    weights_, frozen_, limits_, shape_, history_, algorithm_, guarantee_
         See :class:`~quorate.nets.classification.NeuralClassifier`.
 
     References

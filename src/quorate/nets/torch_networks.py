@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quorate.core.placed import Batch
 from quorate.data.engines.base import needs
 from quorate.exceptions import ParameterError
-from quorate.nets.networks import Network
+from quorate.nets.networks import Network, word_of
 
 __all__ = ["TorchNetwork", "load_weights"]
 
@@ -70,6 +70,9 @@ class TorchNetwork(Network):
             raise ParameterError("Expected a network with weights to train, got none.")
         self._torch, self._module, self._shape, self._head = torch, module, shape, head
         self._loss, self._fixed, self._trained = loss, fixed, trained
+        self.frozen = word_of(
+            {name: each.numpy() for name, each in fixed.items() if name not in trained}
+        )
         flat = [fixed[name].double().flatten() for name in trained]
         self.initial = torch.cat(flat).numpy()
         gradient = torch.func.grad(self._mean_loss)

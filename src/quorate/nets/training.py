@@ -355,7 +355,7 @@ def open_training(
     """
     start = network.initial if initial is None else initial
     if checkpoint is not None:
-        word = checkpoint.begin(_facts(people, start), seed=word)
+        word = checkpoint.begin(_facts(people, start, network.frozen), seed=word)
     public = account.relation is Relation.REPLACE
     sampled = recipe(float(people.n_users) if public else 0.0)
     setup: Gaussian | None = None
@@ -415,8 +415,8 @@ def open_training(
     return training
 
 
-def _facts(people: People, start: Vector) -> str:
-    """Return a hash of the initial weights and of the public facts about people."""
+def _facts(people: People, start: Vector, frozen: str) -> str:
+    """Return a hash of all initial weights and of the public facts about people."""
     known = people.n_users if people.relation is Relation.REPLACE else None
-    told = repr((known, people.unit, people.n_features, start.size)).encode()
+    told = repr((known, people.unit, people.n_features, start.size, frozen)).encode()
     return hashlib.sha256(told + start.tobytes()).hexdigest()

@@ -24,6 +24,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
 }
 _RELEASES: dict[str, tuple[str, ...]] = {
     "weights_": ("ndarray",),
+    "frozen_": ("str",),
     "limits_": ("ndarray",),
     "shape_": ("tuple",),
     "algorithm_": ROUTE,
