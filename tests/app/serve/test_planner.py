@@ -131,6 +131,30 @@ def test_its_figures_are_those_of_the_planner_for_80_settings(browser, address, 
     assert all(url.startswith(address) for url in browser.requests)
 
 
+def test_no_curve_crosses_a_word_of_the_drawing(browser, address):
+    """The word "error" stood where the curves of simpler methods begin."""
+    for width in (1280, 390):
+        browser.open(address, width=width)
+        settle(browser)
+        words = browser.evaluate(
+            "[...document.querySelectorAll('#chart text')].map(text => {"
+            "const box = text.getBBox(); return [text.textContent, box.x, box.y, box.x + box.width,"
+            "box.y + box.height]; })"
+        )
+        corners = browser.evaluate(
+            "[...document.querySelectorAll('#chart polyline')].flatMap("
+            "line => [...line.points].map(point => [point.x, point.y]))"
+        )
+        assert len(corners) > 50
+        crossed = {
+            word
+            for word, left, top, right, bottom in words
+            for x, y in corners
+            if left <= x <= right and top <= y <= bottom
+        }
+        assert crossed == set()
+
+
 def test_every_state_has_an_address(browser, address):
     query = "?task=threshold&users=4321&epsilon=2&records=7&solve=error&alike=true"
     browser.open(address + "/" + query, width=1000)

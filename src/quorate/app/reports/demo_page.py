@@ -32,7 +32,7 @@ def demo_page(result: DemoResult) -> Page:
         highlights=(
             (f"{first.epsilon:g}", "epsilon for each question"),
             ("player", "protected, with all seasons"),
-            (str(len(result.experiments[0].methods[0].errors)), "random crowds for each error"),
+            (str(len(result.experiments[0].methods[0].errors)), "random crowds or more for each error"),
         ),
         sections=(
             Section("Side by side", _side_by_side(result)),
