@@ -21,7 +21,6 @@ import numpy as np
 from quorate.core.by_hand import votes_by_hand
 from quorate.core.guarantees import Relation
 from quorate.core.noise import SeededNoise, use_noise
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.learners import ConceptLearner
 from quorate.learners.concepts import Conjunctions, FiniteTable, Parities, Thresholds
@@ -38,6 +37,7 @@ from quorate.papers.stability import (
     StableLearner,
     plurality,
 )
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.planning import plan
 
 SIZE, RECORDS, NOISE, EXCESS = 2**14, 1024, 0.1, 0.03

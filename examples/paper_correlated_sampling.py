@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from quorate.core.guarantees import Relation
-from quorate.core.public_randomness import SharedSeed
 from quorate.learners.concepts import FiniteTable
 from quorate.local import local_choice
 from quorate.local.randomizers.bucket_counts import BucketCounts
@@ -23,6 +22,7 @@ from quorate.local.shuffling.count_noise import histogram_bound
 from quorate.papers.queries.algorithms import ConjunctionQueries
 from quorate.papers.stability import ListLearner, ListRule, QueryRule
 from quorate.papers.stability.correlated_sampling import agreement_probability, choose_together
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.stable_learner import choose_selection
 
 EPSILON, SHARE = 1.0, 0.8

@@ -21,6 +21,7 @@ from quorate.core.bounds.simplex import Simplex
 from quorate.core.bounds.trimmed import Trimmed
 from quorate.core.guarantees import Relation
 from quorate.core.noise import SeededNoise
+from quorate.mechanisms.laws import law_of
 
 # The noisy search adds its noise to sixteen times a count, which one user moves by 1.
 _FINENESS = 16
@@ -240,16 +241,18 @@ class Bill(SeededNoise):
         self._note_pure(MOVES[type(mechanism).__name__](mechanism) / scale)
         return super()._choose(law, scores, scale)
 
-    def _sample(self, method, public, draw, law):
+    def _sample(self, method, public, draw, held):
         mechanism, sampled = drawing()
         if mechanism is None and sampled and method == "secret_sample":
             # Coins that look at nobody: one flat piece. What they are worth is the rate of a
             # release on the sample, which is noted with its noise.
-            assert len(law().lengths) == 1, "a secret sample that prefers somebody"
-            return super()._sample(method, public, draw, law)
+            assert len(law_of(method, public, held).lengths) == 1, (
+                "a secret sample that prefers somebody"
+            )
+            return super()._sample(method, public, draw, held)
         assert mechanism is not None, f"an unpaid look: {method}"
         self._note_pure(float(public["rate"]) * MOVES[type(mechanism).__name__](mechanism))
-        return super()._sample(method, public, draw, law)
+        return super()._sample(method, public, draw, held)
 
     def _note_pure(self, cost):
         if (visit := visiting()) is not None:

@@ -13,16 +13,12 @@ MODULES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("
 
 # What only trusted modules import.
 KEYS = {
-    "division_of",
+    "line_of_pieces",
+    "opened",
+    "opened_line",
     "seal",
     "seal_rows",
     "seal_total",
-    "opened",
-    "opened_ballots",
-    "opened_line",
-    "opened_rows",
-    "opened_votes",
-    "line_of_pieces",
     "_KEY",
 }
 SOURCES = {"noise_for", "paid_ahead", "sample_for"}

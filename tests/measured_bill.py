@@ -23,6 +23,7 @@ from quorate.core.guarantees import (
     Subsampled,
 )
 from quorate.core.noise.composed_laws import SECRETS
+from quorate.mechanisms.laws import law_of
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,10 @@ class _Watching:
         self._note("truncated", None, scale)
         return self._seeded._truncated(size, scale, reach)
 
-    def _sample(self, method, public, draw, law):
-        self._note(method, law() if method in _CHOICES and not self.paired else None, public)
-        return super()._sample(method, public, draw, law)
+    def _sample(self, method, public, draw, held):
+        known = method in _CHOICES and not self.paired
+        self._note(method, law_of(method, public, held) if known else None, public)
+        return super()._sample(method, public, draw, held)
 
     def _uniform_below(self, upper):
         self.paired = upper == SECRETS

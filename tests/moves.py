@@ -14,6 +14,7 @@ import numpy as np
 from bill import gaussian_epsilon
 from quorate.auditing.replay import _Forced, _Recording
 from quorate.core.noise import use_noise
+from quorate.mechanisms.laws import law_of
 
 
 class _Looking:
@@ -31,9 +32,9 @@ class _Looking:
         self.looks.append(("choice", scale, scores.astype(object)))
         return super()._choose(law, scores, scale)
 
-    def _sample(self, method, public, draw, law):
-        self.looks.append(("sample", method, law()))
-        return super()._sample(method, public, draw, law)
+    def _sample(self, method, public, draw, held):
+        self.looks.append(("sample", method, law_of(method, public, held)))
+        return super()._sample(method, public, draw, held)
 
     def _bernoulli_exp(self, x):
         self.looks.append(("coin", None, x))

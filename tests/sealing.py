@@ -10,7 +10,7 @@ from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves, Moves
 from quorate.core.people import People
 from quorate.core.questions.lines import SealedLine
-from quorate.core.sealed import _KEY, Closed, opened, opened_rows, seal
+from quorate.core.sealed import _KEY, Closed, opened, seal
 from quorate.core.users import UserData
 from quorate.core.users.crowd import check_statistic, encode_users, sum_users
 from quorate.distributions.hypotheses.families import DuelTable
@@ -176,7 +176,7 @@ def numbers_of(sealed):
 
 def rows_of(sealed):
     """Return the rows that a seal hides."""
-    return opened_rows(sealed)
+    return opened(sealed)
 
 
 def duels_of(family, data, clip, kind=DuelTable, relation=Relation.REPLACE):

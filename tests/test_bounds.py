@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from contributions import fine_grid, violations
 from quorate.core.bounds.grid import Ball, Bound, Box, Grid, Interval
-from quorate.core.bounds.simplex import Simplex, Vote
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
 
@@ -31,8 +31,6 @@ BOUNDS = [
     Ball(1e70, centre=[1e70, 0.0, 0.0]),
     Simplex(3),
     Simplex(1),
-    Vote(3),
-    Vote(1),
 ]
 every_bound = pytest.mark.parametrize("bound", BOUNDS, ids=repr)
 
@@ -72,7 +70,6 @@ class TestSensitivity:
             (Ball(4.0, dimension=1), [-9.0], [9.0]),
             (Simplex(3), [1, 0, 0], [0, 1, 0]),
             (Simplex(2), [9, -3], [0, 1e308]),
-            (Vote(3), [1, 0, 0], [0, 1, 0]),
         ],
         ids=repr,
     )
@@ -226,8 +223,6 @@ class TestParameters:
             lambda: Ball(1.0, centre=[np.nan]),
             lambda: Simplex(0),
             lambda: Simplex(2**31),
-            lambda: Vote(0),
-            lambda: Vote(2.5),
         ],
     )
     def test_bounds_that_make_no_sense_are_refused(self, build):
@@ -250,7 +245,7 @@ class TestParameters:
         assert Ball(1.0, dimension=2) != Ball(1.0, dimension=3)
         assert Interval(0.0, 1.0) != Interval(0.0, 1.0, centre=0.0)
         assert Interval(0.0, 1.0) != Box([0.0], [1.0])
-        assert Vote(2) != 2
+        assert Simplex(2) != 2
 
     def test_a_bound_cannot_be_changed_through_its_arrays(self):
         lower = np.zeros(2)

@@ -14,8 +14,8 @@ from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.core.guarantees import Guarantee
 from quorate.core.noise import SeededNoise, ambient_noise, use_noise
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.laws import PiecewiseLaw
 from sealing import release_by_hand
 
 
@@ -117,7 +117,7 @@ class TestSurroundings:
         def run(offset, size=3):
             law = PiecewiseLaw(0, np.array([size]), np.array([1.0]))
             source = ambient_noise()
-            return offset + source.sample("a new rejection loop", loop, law=lambda: law, size=size)
+            return offset + source.sample("a new rejection loop", loop, held=lambda: law, size=size)
 
         assert enumerate_runs(lambda noise: run(5)).masses == pytest.approx(
             dict.fromkeys((5, 6, 7), 1 / 3)

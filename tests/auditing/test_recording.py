@@ -21,7 +21,7 @@ def no_law():
 
 
 def choose(source, draw, **public):
-    return source.sample("a choice", draw, law=no_law, **public)
+    return source.sample("a choice", draw, held=no_law, **public)
 
 
 class TestTheSameNoise:

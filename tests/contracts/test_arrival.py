@@ -18,7 +18,6 @@ from fitted_examples import make
 from fitted_examples import released as told
 from quorate.app.catalogue import CATALOGUE
 from quorate.core.noise import SeededNoise, use_noise
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.questions import ballots as table_keys
 from quorate.core.users import UserData
 from quorate.core.users.public_choices import in_own_order
@@ -40,6 +39,7 @@ from quorate.papers.queries.algorithms import ConjunctionQueries
 from quorate.papers.stability import QueryRule
 from quorate.papers.stability.reproducible import AmplifiedRule
 from quorate.papers.stability.rules import StableRule
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.softmax import SoftmaxRule
 from quorate.papers.stability.stable_learner import decide_quietly
 from quorate.tabulate import UserTable

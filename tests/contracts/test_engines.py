@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.core.bounds.grid import Ball, Bound, Box
-from quorate.core.bounds.simplex import Vote
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.users import UserData
 from quorate.data.engines import MemoryCrowd, UserMeans
 from quorate.mechanisms.sums import choose_grid
@@ -69,7 +69,7 @@ class VoteForTheLargest:
 STATISTICS = [
     UserMeans(Ball(1.5, centre=[0.5, 0.0, -0.5])),
     RecordByRecord(Box([-900.0, 0.0, -5.0], [900.0, 10.0, 5.0])),
-    VoteForTheLargest(Vote(3)),
+    VoteForTheLargest(Simplex(3)),
 ]
 every_statistic = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda s: type(s).__name__)
 

@@ -20,7 +20,6 @@ from quorate.core.account.account import Account
 from quorate.core.account.compose import price
 from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.grid import Ball, Box, Grid, Interval
-from quorate.core.bounds.lengths import Lengths
 from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Approximate, Event, Guarantee, Numerics, Relation, Trust
 from quorate.core.moves import Moves
@@ -116,7 +115,10 @@ LISTED = [
     ),
     Listed(
         BlockSum,
-        {"grid": Grid(Blocks((Lengths(2.0, 2, norm=1),) * 2), step=2.0**-10), "epsilon": 1.0},
+        {
+            "grid": Grid(Blocks((Ball(2.0, dimension=2, norm=1),) * 2), step=2.0**-10),
+            "epsilon": 1.0,
+        },
         lambda m: m.release_values(np.array([[0.2, 0.1, 5.0, 1.0], [np.inf, 7.0, 0.0, 1e308]])),
     ),
     Listed(

@@ -249,7 +249,7 @@ class TestLengthsOfRows:
 
     def test_of_sealed_rows(self):
         rows = People(TWO, Relation.REPLACE).each(lambda users: users.user_means()[:, 0])
-        with pytest.raises(SealedError, match="withheld"):
+        with pytest.raises(SchemaError, match="withheld"):
             rows.map(lambda held: np.ones((len(held), int(max(1, *held, 1)))))
 
 

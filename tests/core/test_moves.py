@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quorate.core.bounds.grid import Ball, Box, Grid, Interval
-from quorate.core.bounds.simplex import Simplex, Vote
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves, Moves
 from quorate.exceptions import ParameterError
@@ -44,7 +44,6 @@ BOUNDS = {
     "box": Box([-1.0, 0.0], [1.0, 0.5], centre=[0.0, 0.0]),
     "ball": Ball(1.0, dimension=2),
     "shares": Simplex(2),
-    "vote": Vote(2),
 }
 
 
@@ -52,7 +51,7 @@ BOUNDS = {
 @pytest.mark.parametrize("name", BOUNDS)
 def test_no_user_moves_a_total_further_than_its_grid_says(name, relation):
     bound = BOUNDS[name]
-    grid = Grid(bound, step=1.0 if name == "vote" else 0.25)
+    grid = Grid(bound, step=0.25)
     rows = grid.encode(np.array(list(itertools.product(VALUES, repeat=bound.dimension))))
     moves = GridMoves(grid, relation)
     assert broken(moves, changes(list(rows), relation)) == set()

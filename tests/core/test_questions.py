@@ -13,10 +13,9 @@ from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.people import People
 from quorate.core.questions import lines, scores
-from quorate.core.questions.ballots import opened_votes
 from quorate.core.questions.lines import Heights, opened_line
 from quorate.core.questions.pairs import ByDifference, BySign
-from quorate.core.sealed import seal
+from quorate.core.sealed import opened, seal
 from quorate.core.users import UserData
 from quorate.exceptions import (
     NumericalFailure,
@@ -514,7 +513,7 @@ def test_a_text_of_one_user_makes_no_text_of_another_ones_number(choice, parts, 
 
     monkeypatch.setattr(UserData, "map", in_parts)
     people = People(users((1.0,), (1.0,), (9.0,)), Relation.REPLACE)
-    votes = opened_votes(people.ballots(choice).votes())
+    votes = opened(people.ballots(choice).votes())
     assert votes == {1: 2, "many": 1}
 
 
@@ -528,7 +527,7 @@ def most_held(users):
 def test_one_user_moves_the_votes_as_their_seal_says(relation):
     for one, other in neighbours(relation):
         first, second = (People(d, relation).ballots(most_held).votes(9) for d in (one, other))
-        counts = [opened_votes(each) for each in (first, second)]
+        counts = [opened(each) for each in (first, second)]
         keys = counts[0].keys() | counts[1].keys()
         change = [counts[1].get(key, 0) - counts[0].get(key, 0) for key in keys]
         assert sum(map(abs, change)) <= first.moves.l1
@@ -540,11 +539,11 @@ class TestBallots:
 
     def test_votes_are_counted(self):
         ballots = self.PEOPLE.ballots(most_held)
-        assert opened_votes(ballots.votes(9)) == {1: 2, 2: 1}
+        assert opened(ballots.votes(9)) == {1: 2, 2: 1}
         assert numbers_of(ballots.of_key(1)).tolist() == [2]
         assert numbers_of(ballots.of_key(None)).tolist() == [0]
         both = ballots.votes(9).beside(ballots.votes(9), shift=9)
-        assert opened_votes(both) == {1: 2, 2: 1, 10: 2, 11: 1}
+        assert opened(both) == {1: 2, 2: 1, 10: 2, 11: 1}
 
     def test_two_ballots_cost_a_choice_no_more_and_a_histogram_refuses_them(self):
         votes = self.PEOPLE.ballots(most_held).votes(9)
@@ -559,10 +558,10 @@ class TestBallots:
     def test_votes_beside_others_are_never_one_of_two(self):
         """A key of both would have one count or the other, and jump when one user leaves."""
         votes = self.PEOPLE.ballots(most_held).votes(9)
-        assert opened_votes(votes.beside(votes, shift=2)) == {1: 2, 3: 2, 4: 1}
+        assert opened(votes.beside(votes, shift=2)) == {1: 2, 3: 2, 4: 1}
         names = self.PEOPLE.ballots(lambda users: ["ann"] * users.n_users).votes()
-        assert opened_votes(names.beside(votes, shift=9)) == {10: 2, 11: 1}
-        assert opened_votes(votes.beside(names, shift=9)) == {1: 2, 2: 1}
+        assert opened(names.beside(votes, shift=9)) == {10: 2, 11: 1}
+        assert opened(votes.beside(names, shift=9)) == {1: 2, 2: 1}
 
     def test_other_people_are_refused(self):
         votes = People(users(*HELD), Relation.ADD_REMOVE).ballots(most_held).votes(9)

@@ -11,7 +11,7 @@ from quorate.core.bounds.grid import SUM_LIMIT, Grid, Interval
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.sealed import Sealed, SealedRows, opened, seal, seal_rows
-from quorate.exceptions import ParameterError, RelationMismatchError, SealedError
+from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
 from sealing import numbers_of, rows_of
 
 SECRET = 31337
@@ -190,14 +190,14 @@ class TestRows:
 
     @pytest.mark.parametrize("wrong", [np.mean, lambda x: x[:1], lambda x: x.astype(str)])
     def test_what_is_no_row_for_each_row_is_refused(self, wrong):
-        with pytest.raises(SealedError, match="withheld"):
+        with pytest.raises(SchemaError, match="withheld"):
             rows().map(wrong)
 
     def test_an_error_of_the_function_is_withheld(self):
         def fails(values):
             raise ValueError(f"cannot handle {values[0]}")
 
-        with pytest.raises(SealedError) as refused:
+        with pytest.raises(SchemaError) as refused:
             rows().map(fails)
         assert str(SECRET) not in repr(refused.value)
         assert refused.value.__context__ is None

@@ -203,14 +203,14 @@ class TestBox:
 
     @pytest.mark.parametrize("broken", [False, True])
     def test_a_side_that_is_paid_for_by_half_is_caught(self, broken, monkeypatch):
-        honest = Box.cube_in_steps
+        honest = Box.joint_in_steps
 
         def half(self, step, relation):
-            inside, change = honest(self, step, relation)
-            return inside, change // 2
+            law, inside, change = honest(self, step, relation)
+            return law, inside, change // 2
 
         if broken:
-            monkeypatch.setattr(Box, "cube_in_steps", half)
+            monkeypatch.setattr(Box, "joint_in_steps", half)
         people = np.zeros((20, 3))
         corner, opposite = people.copy(), people.copy()
         corner[0], opposite[0] = 1.0, -1.0

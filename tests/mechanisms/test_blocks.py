@@ -11,8 +11,7 @@ from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate._validate import pure_loss
 from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.grid import Box, Grid
-from quorate.core.bounds.lengths import Lengths
+from quorate.core.bounds.grid import Ball, Box, Grid
 from quorate.core.guarantees import Pure, Relation
 from quorate.core.noise import SecureNoise, SeededNoise
 from quorate.exceptions import GridOverflowError, ParameterError
@@ -20,7 +19,7 @@ from quorate.mechanisms.blocks import BlockSum, block_deviation, block_quantile
 from quorate.mechanisms.laplace import LaplaceSum
 
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
-PAIR = Blocks((Lengths(1.0, 2, norm=1, signed=False), Lengths(1.0, 2, norm=1)))
+PAIR = Blocks((Ball(1.0, dimension=2, norm=1, signed=False), Ball(1.0, dimension=2, norm=1)))
 SMALL = Grid(PAIR, step=0.5)
 REACH = 3
 
@@ -156,7 +155,7 @@ class TestPrivacy:
 
 class TestUtility:
     def drawn(self, parts, groups, runs=1500):
-        bound = Blocks((Lengths(1.0, groups, norm=1),) * parts)
+        bound = Blocks((Ball(1.0, dimension=groups, norm=1),) * parts)
         mechanism = BlockSum(
             grid=Grid(bound, step=2.0**-12), epsilon=1.0, relation=Relation.ADD_REMOVE
         )
@@ -179,7 +178,7 @@ class TestUtility:
             assert block_quantile(0.01, 1, groups) == pytest.approx(np.log(100), rel=0.01)
 
     def test_it_is_smaller_than_independent_noise(self):
-        bound = Blocks((Lengths(1.0, 2, norm=1),) * 3)
+        bound = Blocks((Ball(1.0, dimension=2, norm=1),) * 3)
         joint, plain = (
             kind(grid=Grid(bound, step=2.0**-20), epsilon=1.0) for kind in (BlockSum, LaplaceSum)
         )

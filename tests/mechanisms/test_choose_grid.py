@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.core.bounds.grid import Ball, Interval
-from quorate.core.bounds.simplex import Vote
 from quorate.core.guarantees import Relation
 from quorate.exceptions import GridOverflowError, ParameterError
 from quorate.mechanisms.sums import choose_grid, fitting_grid, public_size
@@ -48,11 +47,7 @@ def test_impossible_sums_are_refused():
     with pytest.raises(GridOverflowError, match="larger than the bound"):
         choose_grid(Ball(1.0, dimension=1), n_users=2**60)
     with pytest.raises(GridOverflowError, match="larger than the bound"):
-        choose_grid(Vote(3), n_users=10, noise_scale=1e30)
-
-
-def test_votes_are_counted_in_whole_votes():
-    assert choose_grid(Vote(7), n_users=10**6).step == 1.0
+        choose_grid(Ball(1.0, dimension=1), n_users=10, noise_scale=1e30)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from drawing import Drawing
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
 from quorate.auditing import SmallWorld, audit_exactly, discrete_gaussian_mass, replay
 from quorate.core.bounds.grid import Ball, Box, Grid, Interval
-from quorate.core.bounds.simplex import Vote
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Numerics, Pure, Relation
 from quorate.core.noise import SecureNoise, SeededNoise
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
@@ -319,8 +319,8 @@ class TestRefusals:
 
     def test_gaussian_noise_on_too_coarse_a_grid(self):
         with pytest.raises(ParameterError, match="finer grid"):
-            GaussianSum(grid=Grid(Vote(3), 1.0), noise_multiplier=1.0)
-        assert GaussianSum(grid=Grid(Vote(3), 2.0**-20), noise_multiplier=1.0).sigma > 8
+            GaussianSum(grid=Grid(Simplex(3), 1.0), noise_multiplier=1.0)
+        assert GaussianSum(grid=Grid(Simplex(3), 2.0**-20), noise_multiplier=1.0).sigma > 8
 
     def test_noise_that_does_not_fit(self):
         grid = Grid(Ball(1.0, dimension=2), 2.0**-50)

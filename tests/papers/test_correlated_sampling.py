@@ -10,7 +10,6 @@ from scipy.stats import binom
 from printed_laws import exponential
 from quorate.auditing import enumerate_runs
 from quorate.core.guarantees import Relation
-from quorate.core.public_randomness import SharedSeed
 from quorate.learners.concepts import FiniteTable
 from quorate.local.randomizers.hashed import HashedResponse
 from quorate.mechanisms.choices.stable_choice import StableHistogram
@@ -20,6 +19,7 @@ from quorate.papers.stability.correlated_sampling import choose_together
 from quorate.papers.stability.from_learner import LearnerRepresentation
 from quorate.papers.stability.proved_lists import ProvedListLearner
 from quorate.papers.stability.query_rule import RoundedOracle, query_records
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.softmax import published_records, published_sharpness
 from quorate.planning.tasks.agreement import AgreementTask, LocalAgreementTask
 from sealing import release_by_hand

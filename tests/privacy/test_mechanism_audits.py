@@ -21,7 +21,6 @@ import pytest
 
 from quorate.auditing import Cells, Law, SmallWorld, audit_exactly, enumerate_runs
 from quorate.core.bounds.grid import Ball, Box, Grid, Interval
-from quorate.core.bounds.simplex import Vote
 from quorate.core.by_hand import line_by_hand, rows_by_hand
 from quorate.core.guarantees import Guarantee, Numerics, Relation
 from quorate.core.questions.lines import opened_line
@@ -158,11 +157,6 @@ def laplace_sums(relation):
 
     grid = Grid(Ball(1.0, dimension=2), step=2.0**-10)
     yield noisy_sum("Ball", LaplaceSum, grid, relation, plane, cells, epsilon=1.0)
-
-    papers = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (9.0, 0.0))
-    ballots = SmallWorld(records=papers, n_users=2, ordered=False)
-    grid = Grid(Vote(2), step=1.0)
-    yield noisy_sum("Vote", LaplaceSum, grid, relation, ballots, cells, epsilon=1.0)
 
 
 def gaussian_sums(relation):

@@ -18,10 +18,10 @@ from fitting_worlds import ROUTES
 from quorate.auditing.replay import _Forced, _Recording
 from quorate.core.guarantees import Relation
 from quorate.core.noise import use_noise
-from quorate.core.questions.ballots import SealedVotes, opened_votes
+from quorate.core.questions.ballots import SealedVotes
 from quorate.core.questions.held_keys import Division
 from quorate.core.questions.lines import SealedLine, opened_line
-from quorate.core.sealed import Sealed
+from quorate.core.sealed import Sealed, opened
 from quorate.core.users import UserData
 from quorate.distributions import (
     Clip,
@@ -133,7 +133,7 @@ def of_lengths(union, one, other):
 def in_the_open(given):
     """Return what a mechanism is given, without its seal."""
     if isinstance(given, SealedVotes):
-        return opened_votes(given)
+        return opened(given)
     if not isinstance(given, Sealed):
         return given
     numbers = numbers_of(given)

@@ -257,13 +257,13 @@ def test_what_was_drawn_costs_what_is_promised(name):
     ("name", "bound"), [("histogram", Simplex), ("few shares in a polytope", Trimmed)]
 )
 def test_shares_that_count_half_of_what_a_user_moves_are_caught(name, bound, monkeypatch):
-    honest = bound.balance_in_steps
+    honest = bound.joint_in_steps
 
     def half(self, step, relation):
-        balanced, change = honest(self, step, relation)
-        return balanced, change // 2
+        law, balanced, change = honest(self, step, relation)
+        return law, balanced, change // 2
 
-    monkeypatch.setattr(bound, "balance_in_steps", half)
+    monkeypatch.setattr(bound, "joint_in_steps", half)
     estimator, X, y, _, _ = CASES[name]
     bill, guarantee = billed(clone(estimator).set_params(relation=Relation.REPLACE), X, y)
     assert bill.epsilon(guarantee.delta) > 1.5 * guarantee.epsilon

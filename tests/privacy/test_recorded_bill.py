@@ -24,11 +24,11 @@ from quorate.core.guarantees import (
 )
 from quorate.core.moves import Moves
 from quorate.core.noise import use_noise
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.core.sealed import seal
 from quorate.exceptions import ParameterError
 from quorate.means import UserQueries
 from quorate.means.routes.windows import Windows
+from quorate.mechanisms.laws import PiecewiseLaw
 from quorate.tabulate import UserSum
 from sealing import numbers_of, vectors_of
 

@@ -60,11 +60,11 @@ def test_all_of_the_budget_is_drawn_in_so_many_looks():
 def test_somebody_in_all_groups_moves_no_more_than_somebody_in_one():
     """The votes of a person over the groups have the length that noise was made for."""
     from quorate.core.bounds.blocks import Blocks
-    from quorate.core.bounds.lengths import Lengths
+    from quorate.core.bounds.grid import Ball
     from quorate.core.questions.cells import AddedCells
     from quorate.tabulate.quantiles import _Votes
 
-    step, bound = 2.0**-30, Lengths(0.5, 3, norm=2, signed=True)
+    step, bound = 2.0**-30, Ball(0.5, dimension=3, norm=2, signed=True)
     votes = AddedCells(_Votes(2, (0.0, 0.0, 0.0), bound), Grid(Blocks((bound,)), step=step))
     everywhere = UserData([[0, 1, 9.0], [1, 1, 9.0], [2, 1, 9.0]], offsets=[0, 3])
     moved = np.sum(votes(everywhere).astype(object) ** 2)
@@ -75,11 +75,11 @@ def test_somebody_in_all_groups_moves_no_more_than_somebody_in_one():
 
 def test_who_agrees_with_a_threshold_is_there_all_the_same():
     """In four groups, a vote against one threshold is as long as the length of presence says."""
-    from quorate.core.bounds.lengths import Lengths
+    from quorate.core.bounds.grid import Ball
     from quorate.tabulate.quantiles import _Votes
 
     person = UserData([[g, 1.0, 9.0 if g == 0 else 0.0] for g in range(4)], offsets=[0, 4])
-    found = _Votes(2, (0.0,) * 4, Lengths(0.5, 4, norm=1, signed=True))(person)[2][0]
+    found = _Votes(2, (0.0,) * 4, Ball(0.5, dimension=4, norm=1, signed=True))(person)[2][0]
     assert found.tolist() == [0.125, 0.0, 0.0, 0.0]
 
 
@@ -126,10 +126,10 @@ class TestFarQuantiles:
     @pytest.mark.parametrize("norm", [1, 2])
     def test_both_sides_are_scaled_alike(self, norm):
         """Who is below in many groups votes a ninth of who is above, whatever the length."""
-        from quorate.core.bounds.lengths import Lengths
+        from quorate.core.bounds.grid import Ball
         from quorate.tabulate.quantiles import _Votes
 
-        votes = _Votes(2, (5.0,) * 4, Lengths(0.9, 4, norm=norm, signed=True), 0.9)
+        votes = _Votes(2, (5.0,) * 4, Ball(0.9, dimension=4, norm=norm, signed=True), 0.9)
         above = votes(UserData([[g, 1.0, 9.0] for g in range(4)], offsets=[0, 4]))[2][0]
         below = votes(UserData([[g, 1.0, 0.0] for g in range(4)], offsets=[0, 4]))[2][0]
         np.testing.assert_allclose(above, -9 * below)

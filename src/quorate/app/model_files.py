@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from quorate.app.plain_data import decode, decode_scalar, encode
 from quorate.core.guarantees import Guarantee
 from quorate.data.files.atomic import write_atomically
 from quorate.exceptions import ParameterError, QuorateError
-from quorate.ledger.entries import read_event_text
+from quorate.ledger.entries import read_guarantee
 
 __all__ = ["FORMAT", "STORED", "VERSION", "ModelFileError", "StoredModel"]
 
@@ -305,7 +305,7 @@ def _guarantee(document: dict[str, Any]) -> Guarantee:
         raise ModelFileError("Expected a list of events.")
     if not isinstance(document["unit"], str):
         raise ModelFileError("Expected the unit to be a word.")
-    return replace(Guarantee.from_dict(document), events=read_event_text(document))
+    return read_guarantee(document)
 
 
 def _section(value: Any) -> dict[str, Any]:

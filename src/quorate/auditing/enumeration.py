@@ -39,8 +39,9 @@ from quorate.auditing.laws import (
 )
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.core.noise import NoiseSource, use_noise
-from quorate.core.noise.composed_laws import PiecewiseLaw, Sampler
+from quorate.core.noise.composed_laws import Sampler
 from quorate.exceptions import AuditError, EnumerationError
+from quorate.mechanisms.laws import law_of
 
 __all__ = ["Cells", "Raised", "enumerate_runs", "freeze"]
 
@@ -324,11 +325,9 @@ class _EnumeratedNoise(NoiseSource):
 
         return int(self._draw(("uniform_below", upper), outcomes))
 
-    def _sample(
-        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
-    ) -> int:
+    def _sample(self, method: str, public: dict[str, Any], draw: Sampler, held: Any) -> int:
         def outcomes() -> Outcomes:
-            return cell_outcomes(law(), self._max_uniform)
+            return cell_outcomes(law_of(method, public, held), self._max_uniform)
 
         return int(self._draw((method, *public.items()), outcomes))
 

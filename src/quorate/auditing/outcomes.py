@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from quorate.core.noise.composed_laws import PiecewiseLaw
+from quorate.mechanisms.laws import PiecewiseLaw
 
 __all__ = ["Outcomes", "cell_outcomes", "uniform_cells"]
 

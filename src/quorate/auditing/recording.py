@@ -6,7 +6,6 @@ same integers, noise and uniform numbers for any data, and refuses another seque
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.core.noise import NoiseSource, SeededNoise
-from quorate.core.noise.composed_laws import PiecewiseLaw, Sampler
+from quorate.core.noise.composed_laws import Sampler
 from quorate.exceptions import ReplayMismatchError
 
 __all__ = ["Draw", "RecordedNoise", "ReplayedNoise"]
@@ -60,9 +59,7 @@ class RecordedNoise(NoiseSource):
         """Return a source that repeats this noise and refuses any other sequence of calls."""
         return ReplayedNoise(self._seed, self.log)
 
-    def _sample(
-        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
-    ) -> int:
+    def _sample(self, method: str, public: dict[str, Any], draw: Sampler, held: Any) -> int:
         return draw(self._stream(Draw(method=method, parameters=public)))
 
     def _stream(self, draw: Draw) -> SeededNoise:

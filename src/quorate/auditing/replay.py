@@ -28,7 +28,7 @@ from quorate import _validate
 from quorate.auditing.observations import Observation, observe
 from quorate.auditing.recording import Draw, RecordedNoise
 from quorate.core.noise import NoiseSource, SeededNoise, use_noise
-from quorate.core.noise.composed_laws import PiecewiseLaw, Sampler
+from quorate.core.noise.composed_laws import Sampler
 from quorate.exceptions import ParameterError, ReplayMismatchError
 
 __all__ = ["ReplayMode", "ReplayReport", "replay"]
@@ -168,9 +168,7 @@ class _Recording(NoiseSource):
         self.outcomes.append(drawn)
         return drawn
 
-    def _sample(
-        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
-    ) -> int:
+    def _sample(self, method: str, public: dict[str, Any], draw: Sampler, held: Any) -> int:
         return int(self._give(Draw(method=method, parameters=public), draw(self._seeded)))
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:

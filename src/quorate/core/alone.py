@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.forgetting import is_of_caller
+from quorate.core.forgetting import content_of, is_of_caller
 from quorate.core.users.crowd import call_quietly
 from quorate.core.users.data import UserData
 from quorate.exceptions import SchemaError, SealedError
@@ -153,7 +153,7 @@ def _made_up_numbers(shape: tuple[int, ...]) -> NDArray[np.float64]:
 def _definition(thing: Any, depth: int) -> Hashable:
     """Return what identifies a definition: its code, its types, and the types of its attributes."""
     if isinstance(thing, FunctionType):
-        held = [*map(_content, thing.__closure__ or ()), *(thing.__defaults__ or ())]
+        held = [*map(content_of, thing.__closure__ or ()), *(thing.__defaults__ or ())]
         return thing.__code__, _switches(thing, held), _definitions(held, depth)
     if isinstance(thing, MethodType):
         return _definition(thing.__func__, depth), _definition(thing.__self__, depth - 1)
@@ -176,10 +176,3 @@ def _definitions(held: list[Any], depth: int) -> Hashable:
     if depth == 0:
         return ()
     return tuple(_definition(each, depth - 1) for each in held if callable(each))
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not yet assigned
-        return None

@@ -21,7 +21,7 @@ import numpy as np
 
 from quorate.exceptions import SealedError
 
-__all__ = ["forgetting", "is_of_caller"]
+__all__ = ["content_of", "forgetting", "is_of_caller"]
 
 # What may grow without being replaced.
 _GROWING = (list, dict, set, bytearray, deque)
@@ -86,7 +86,7 @@ def _held(thing: Any, depth: int, *, numbers: bool = False) -> Any:
     elif isinstance(thing, MethodType):
         return _held(thing.__self__, depth), _held(thing.__func__, depth)
     elif isinstance(thing, FunctionType):
-        inside = [*map(_content, thing.__closure__ or ()), *(thing.__defaults__ or ())]
+        inside = [*map(content_of, thing.__closure__ or ()), *(thing.__defaults__ or ())]
         inside += vars(thing).values()
         named = _globals_of(thing, depth) if numbers else ()
         return (
@@ -154,7 +154,12 @@ def _named(code: CodeType) -> tuple[str, ...]:
     return tuple({*code.co_names, *(name for names in inner for name in names)})
 
 
-def _content(cell: Any) -> Any:
+def content_of(cell: Any) -> Any:
+    """Return what a cell of a closure holds; None if nothing yet.
+
+    >>> [content_of(cell) for cell in (lambda x: lambda: x)(7).__closure__]
+    [7]
+    """
     try:
         return cell.cell_contents
     except ValueError:  # not yet assigned

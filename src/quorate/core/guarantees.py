@@ -14,9 +14,8 @@ sensitivity of what is released and on the scale of the noise.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
@@ -413,33 +412,6 @@ class Guarantee:
             "events": [event.to_dict() for event in self.events],
             "sentence": str(self),
         }
-
-    def to_json(self) -> str:
-        """Return the guarantee as a JSON document.
-
-        >>> json.loads(Guarantee(epsilon=1.0).to_json())["relation"]
-        'replace'
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False, sort_keys=True)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Guarantee:
-        """Return the guarantee that :meth:`to_dict` wrote; events stay plain data.
-
-        >>> Guarantee.from_dict(Guarantee(epsilon=2.0).to_dict()).epsilon
-        2.0
-        """
-        epsilon = document["epsilon"]
-        return cls(
-            epsilon=math.inf if epsilon == "infinity" else float(epsilon),
-            delta=float(document["delta"]),
-            unit=str(document["unit"]),
-            relation=Relation[str(document["relation"]).upper()],
-            trust=Trust[str(document["trust"]).upper()],
-            numerics=Numerics(document["numerics"]),
-            data_name=document["data_name"],
-            caveat=document.get("caveat"),
-        )
 
 
 def _times(epsilon: float) -> str:

@@ -14,9 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.grid import Boxed, Grid
-from quorate.core.bounds.simplex import Shares
+from quorate.core.bounds.grid import Grid, Joint, Law
 from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
 
@@ -220,14 +218,14 @@ class Moves:
 
 
 class GridMoves(Moves):
-    """The moves of a sum of contributions on a grid, as proved by its bound.
+    """The moves of a sum of contributions on a grid: those that its bound proves.
 
-    They are computed on demand, because every step of a descent makes a sum.
+    They are computed when somebody asks, since every step of a descent makes a sum.
 
     >>> from quorate.core.bounds.grid import Interval
     >>> moves = GridMoves(Grid(Interval(-1.0, 1.0), step=0.25), Relation.REPLACE)
-    >>> moves.l1, moves.largest, moves.cube
-    (8, 8, (1, 8))
+    >>> moves.l1, moves.largest, moves.joint("cube_laplace")
+    (8, 8, ((1,), 8))
     """
 
     def __init__(self, grid: Grid, relation: Relation) -> None:
@@ -252,33 +250,24 @@ class GridMoves(Moves):
         """Largest change of one coordinate: at most either norm, or the widest side of a box."""
         sides = 2 if self.relation is Relation.REPLACE else 1
         whole = min(self.l1, math.isqrt(self.l2_squared), sides * self.grid.max_steps)
-        return min(whole, self.cube[1])
+        return min(whole, self.joint("cube_laplace")[1])
 
     @property
     def spread(self) -> int:
         """Largest change of a difference: at most the L1 norm."""
         return min(self.l1, 2 * self.largest)
 
-    @cached_property
-    def cube(self) -> tuple[int, int]:
-        """The number of coordinates in a box, and the largest change of one and of the others."""
-        if isinstance(self.grid.bound, Boxed):
-            return self.grid.bound.cube_in_steps(self.grid.step, self.relation)
-        return 0, self.l1
+    def joint(self, law: Law) -> tuple[tuple[int, ...], int]:
+        """Return the shape of what joint noise of a law is for, and by how much one user moves it.
+
+        What is beside it moves by no more in L1; without such noise nothing is inside.
+        """
+        found = self._joint
+        return ((0,), self.l1) if found is None or found[0] != law else found[1:]
 
     @cached_property
-    def blocks(self) -> tuple[int, int]:
-        """The number of blocks, and the largest L1 change of one of them and of the others."""
-        if isinstance(self.grid.bound, Blocks):
-            return self.grid.bound.blocks_in_steps(self.grid.step, self.relation)
-        return 1, self.l1
-
-    @cached_property
-    def balance(self) -> tuple[int, int]:
-        """The number of coordinates that are shares of one whole, and how much mass moves."""
-        if isinstance(self.grid.bound, Shares):
-            return self.grid.bound.balance_in_steps(self.grid.step, self.relation)
-        return 0, self.l1
+    def _joint(self) -> Joint | None:
+        return self.grid.bound.joint_in_steps(self.grid.step, self.relation)
 
     def __repr__(self) -> str:
         return f"GridMoves({self.grid!r}, {self.relation!r})"

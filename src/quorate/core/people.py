@@ -38,8 +38,10 @@ from quorate.core.users.crowd import (
     check_statistic,
     counts_up_to,
     encode_users,
+    is_rows,
     joined_rows,
     sum_users,
+    told,
 )
 from quorate.core.users.data import UserData, ordered_users
 from quorate.exceptions import ParameterError, SchemaError, SealedError
@@ -376,10 +378,8 @@ class _Rows:
     values: PerUser
 
     def __call__(self, part: UserData) -> NDArray[Any]:
-        found = call_quietly(lambda: np.asarray(self.values(part)))
-        if found is None or found.shape[:1] != (part.n_users,) or found.dtype.kind not in "fiub":
-            raise SchemaError("Expected numbers, one row a user; what was found is withheld.")
-        return found
+        fits = partial(is_rows, size=part.n_users)
+        return told(lambda: np.asarray(self.values(part)), "numbers, one row a user", fits)
 
 
 @dataclass(frozen=True)

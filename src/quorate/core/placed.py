@@ -40,9 +40,9 @@ from quorate import _validate
 from quorate.core.bounds.grid import Grid
 from quorate.core.compiled import CompiledProgram
 from quorate.core.users import grouping
-from quorate.core.users.crowd import call_quietly
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError
 
 __all__ = ["Batch", "PlacedSum", "Places", "Program", "slots_of"]
 
@@ -50,10 +50,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 _LOW = 2**32 - 1
-_RAISED = (
-    "The network raised an exception; its text is withheld because it may quote records. Call it "
-    "on made-up records to see it."
-)
+_ONE_ROW = "the network to return one vector of floats for each place of a batch"
 # Numbers of all batches that are kept rather than laid out again: 256 megabytes.
 _KEPT = 2**26
 
@@ -272,9 +269,11 @@ class PlacedSum:
             numbers, batch = laid
             here = numbers >= 0
             count = int(here.reshape(-1, width).any(axis=1).sum())
-            found = call_quietly(lambda: program.total(batch, here, count, self.grid, width=width))
-            if found is None or found.shape != (self.grid.bound.dimension,):
-                raise SchemaError(_RAISED)
+            found = told(
+                lambda: program.total(batch, here, count, self.grid, width=width),
+                _ONE_ROW,
+                lambda sums: sums.shape == (self.grid.bound.dimension,),
+            )
             return np.array([found >> 32, found & _LOW])
 
         laid = self.places.batches(users, self.ranks, self.word, together=program.sums.together)
@@ -287,21 +286,12 @@ class PlacedSum:
         return halves
 
     def _added(self, numbers: Integers, found: Any, held: NDArray[np.float64]) -> Integers:
-        rows = call_quietly(lambda: np.asarray(found))
-        width = held.shape[1]
-        if (
-            rows is None
-            or rows.dtype.kind != "f"
-            or rows.shape
-            not in (
-                (len(numbers), width),
-                (len(numbers), width - 1),
-            )
-        ):
-            raise SchemaError(
-                f"Expected one vector of {width - 1} numbers for each place of a batch; what was "
-                "found is withheld."
-            )
+        size, width = len(numbers), held.shape[1]
+        rows = told(
+            lambda: np.asarray(found),
+            _ONE_ROW,
+            lambda r: r.dtype.kind == "f" and r.shape in ((size, width), (size, width - 1)),
+        )
         own = numbers >= 0
         rows = rows if own.all() else rows[own]
         held[: len(rows), : rows.shape[1]] = rows
@@ -310,7 +300,4 @@ class PlacedSum:
 
 
 def _begun(program: Callable[[Batch], Any], batch: Batch) -> Any:
-    found = call_quietly(lambda: program(batch))
-    if found is None:
-        raise SchemaError(_RAISED)
-    return found
+    return told(lambda: program(batch), _ONE_ROW)

@@ -16,7 +16,7 @@ the numbers. The class prevents honest mistakes only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NoReturn, SupportsIndex
+from typing import Any, ClassVar, Generic, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,13 +35,13 @@ __all__ = [
     "check_rows",
     "check_sealed",
     "opened",
-    "opened_rows",
     "seal",
     "seal_rows",
     "seal_total",
 ]
 
 Integers = NDArray[np.int64]
+Inside = TypeVar("Inside")
 
 # What may be added to a number of 62 bits without leaving 64.
 _ROOM = SUM_LIMIT - 1
@@ -50,11 +50,27 @@ _ROOM = SUM_LIMIT - 1
 _KEY = object()
 
 
-class Closed:
-    """Refuses every operation that would reveal the contents."""
+class Closed(Generic[Inside]):
+    """Holds a private number, and refuses whatever would show it.
 
-    __slots__ = ()
+    ``among`` is the account of a part of the users, whom the number is about; else None.
+    """
+
+    __slots__ = ("__inside", "among", "relation")
+    _asked: ClassVar[str]
     _how: ClassVar[str]
+
+    def __init__(
+        self, key: object, inside: Inside, relation: Relation, among: object | None = None
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError(f"Only the core makes a {type(self).__name__}: ask {self._asked}.")
+        self.__inside, self.relation, self.among = inside, relation, among
+
+    def _open(self, key: object) -> Inside:
+        if key is not _KEY:
+            self._refuse()
+        return self.__inside
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise SealedError(
@@ -85,7 +101,7 @@ class Closed:
         return repr(self)
 
 
-class Sealed(Closed):
+class Sealed(Closed[Integers]):
     """Integers about people, with their sensitivity.
 
     It is created by a query (:class:`~quorate.core.People`) and opened by an account.
@@ -110,7 +126,8 @@ class Sealed(Closed):
     mechanism such as LaplaceSum, NoisySearch or ChooseBest.
     """
 
-    __slots__ = ("__numbers", "among", "moves", "relation")
+    __slots__ = ("moves",)
+    _asked = "people.total(...)"
     _how = (
         "Release it through an account, with a mechanism such as LaplaceSum, NoisySearch or "
         "ChooseBest."
@@ -124,12 +141,12 @@ class Sealed(Closed):
         relation: Relation,
         among: object | None = None,
     ) -> None:
-        if key is not _KEY:
-            raise SealedError("Only a question to People makes a Sealed: ask people.total(...).")
-        self.__numbers = numbers
+        super().__init__(key, numbers, relation, among)
         self.moves = moves
-        self.relation = relation
-        self.among = among
+
+    @property
+    def __numbers(self) -> Integers:
+        return self._open(_KEY)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,13 +277,6 @@ class Sealed(Closed):
         low, high = (max(-SUM_LIMIT, min(int(limit), SUM_LIMIT)) for limit in (low, high))
         return self._with(np.clip(self.__numbers, low, high), self.moves.cut())
 
-    # For the core.
-
-    def _open(self, key: object) -> Integers:
-        if key is not _KEY:
-            self._refuse()
-        return self.__numbers
-
     def _extremes(self, found: Any) -> Sealed:
         numbers = np.atleast_1d(np.asarray(found, dtype=np.int64))
         return self._with(numbers, self.moves.extremes(numbers.size))
@@ -300,7 +310,7 @@ def check_sealed(numbers: Any, kind: type) -> None:
         )
 
 
-class SealedRows(Closed):
+class SealedRows(Closed[NDArray[Any]]):
     """One row of numbers for each user, or for each of several pairs of users.
 
     A user owns at most one row (or half of the row of a pair), so replacing a user changes one row.
@@ -315,7 +325,8 @@ class SealedRows(Closed):
     Sealed(shape=(2,), one user moves a coordinate by at most 1)
     """
 
-    __slots__ = ("__rows", "among", "only_present", "paired", "relation")
+    __slots__ = ("only_present", "paired")
+    _asked = "people.each(...)"
     _how = (
         "Ask it for counts, a tally or a total, or give it to a mechanism such as PrivateQuantile."
     )
@@ -330,13 +341,13 @@ class SealedRows(Closed):
         only_present: bool = False,
         among: object | None = None,
     ) -> None:
-        if key is not _KEY:
-            raise SealedError("Only a question to People makes SealedRows: ask people.each(...).")
-        self.__rows = rows
-        self.relation = relation
+        super().__init__(key, rows, relation, among)
         self.paired = paired
         self.only_present = only_present
-        self.among = among
+
+    @property
+    def __rows(self) -> NDArray[Any]:
+        return self._open(_KEY)
 
     def __repr__(self) -> str:
         whose = "pair of users" if self.paired else "user"
@@ -354,24 +365,20 @@ class SealedRows(Closed):
         """
         from quorate.core.alone import refuse_other_rows
         from quorate.core.forgetting import forgetting
-        from quorate.core.users.crowd import call_quietly
+        from quorate.core.users.crowd import call_quietly, is_rows, told
 
         rows = self.__rows
         refuse_other_rows(function, rows.shape[1:])
-        with forgetting(function):
-            found = call_quietly(lambda: np.asarray(function(rows)))
         # How long a row is, is shown: it follows from public numbers, as it does of no rows at all.
         nothing = call_quietly(lambda: np.asarray(function(rows[:0])))
-        like = found if nothing is None else nothing
-        if (
-            found is None
-            or like is None
-            or found.shape != (len(rows), *like.shape[1:])
-            or found.dtype.kind not in "fiub"
-        ):
-            raise SealedError(
-                "Expected a function that returns one row of numbers for each row; what went wrong "
-                "is withheld. Try it on made-up rows."
+
+        def fits(found: NDArray[Any]) -> bool:
+            like = found if nothing is None else nothing
+            return is_rows(found, len(rows)) and found.shape[1:] == like.shape[1:]
+
+        with forgetting(function):
+            found = told(
+                lambda: np.asarray(function(rows)), "one row of numbers for each row", fits
             )
         return self._with(found)
 
@@ -427,11 +434,6 @@ class SealedRows(Closed):
         """
         return Relation.REPLACE if self.paired else self.relation
 
-    def _open(self, key: object) -> NDArray[Any]:
-        if key is not _KEY:
-            self._refuse()
-        return self.__rows
-
     def _sealed(self, numbers: Integers, moves: Moves) -> Sealed:
         return Sealed(_KEY, np.asarray(numbers, np.int64), moves, self.relation, self.among)
 
@@ -468,9 +470,12 @@ def seal_rows(
     return SealedRows(_KEY, np.asarray(rows), relation, paired=paired, among=among)
 
 
-def opened(sealed: Sealed) -> Integers:
-    """Return the numbers; for an account that has recorded their cost."""
-    return sealed._open(_KEY)
+def opened(closed: Closed[Inside]) -> Inside:
+    """Return what is inside.
+
+    For an account that has written down what it costs, and questions that bound what they make.
+    """
+    return closed._open(_KEY)
 
 
 def check_rows(rows: SealedRows, relation: Relation) -> None:
@@ -486,11 +491,6 @@ def check_one_row_each(rows: SealedRows) -> None:
     """Refuse rows whose number is private, because an error would reveal it."""
     if rows.paired or rows.only_present:
         raise SealedError("Expected one row for every user, also for those without a value.")
-
-
-def opened_rows(rows: SealedRows) -> NDArray[Any]:
-    """Return the rows; for a query that bounds what it computes from them."""
-    return rows._open(_KEY)
 
 
 def _public(value: Any) -> Integers:

@@ -7,7 +7,7 @@ weighted, and the private choice among finitely many densities.
 * :mod:`quorate.distributions.numeric`: histograms and distribution functions of numbers.
 * :mod:`quorate.distributions.normal`: normal distributions.
 * :mod:`quorate.distributions.hypotheses`: one of finitely many densities, and covers.
-* :mod:`quorate.distributions.shares`, :mod:`quorate.core.bounds.simplices`: the contribution of a
+* :mod:`quorate.distributions.shares`, :mod:`quorate.core.bounds.blocks`: the contribution of a
   user.
 * :mod:`quorate.distributions.projection`: noisy shares become a distribution, with an error bound.
 """

@@ -6,7 +6,7 @@ import json
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -19,10 +19,12 @@ from quorate.core.guarantees import (
     Gaussian,
     Guarantee,
     Nothing,
+    Numerics,
     Pure,
     Relation,
     Repeated,
     Subsampled,
+    Trust,
 )
 from quorate.exceptions import UnsupportedEventError
 from quorate.ledger.append_only import Entry
@@ -40,7 +42,7 @@ __all__ = [
     "plain_amount",
     "plain_number",
     "read_entry",
-    "read_event_text",
+    "read_guarantee",
     "times",
 ]
 
@@ -248,10 +250,30 @@ class _RecordedEvent(Event):
         return document
 
 
-def read_event_text(document: dict[str, Any]) -> tuple[Event, ...]:
+def read_guarantee(document: Mapping[str, Any]) -> Guarantee:
+    """Return the guarantee that a document states; its events are kept as they were written.
+
+    >>> read_guarantee(Guarantee(epsilon=2.0).to_dict()).epsilon
+    2.0
+    """
+    epsilon = document["epsilon"]
+    return Guarantee(
+        epsilon=math.inf if epsilon == "infinity" else float(epsilon),
+        delta=float(document["delta"]),
+        unit=str(document["unit"]),
+        relation=Relation[str(document["relation"]).upper()],
+        trust=Trust[str(document["trust"]).upper()],
+        numerics=Numerics(document["numerics"]),
+        events=_event_text(document),
+        data_name=document["data_name"],
+        caveat=document.get("caveat"),
+    )
+
+
+def _event_text(document: Mapping[str, Any]) -> tuple[Event, ...]:
     """Return the events of a JSON document, as they were recorded.
 
-    >>> read_event_text({"events": [{"event": "nothing"}]})[0].to_dict()
+    >>> _event_text({"events": [{"event": "nothing"}]})[0].to_dict()
     {'event': 'nothing'}
     """
     return tuple(_RecordedEvent(json.dumps(event)) for event in document["events"])
@@ -317,7 +339,7 @@ def read_entry(entry: Entry) -> BudgetChange | Charge | ProgressEntry | Settleme
                 who=entry.who,
                 data_name=entry.data_name,
                 charge=document["charge"],
-                events=read_event_text(document),
+                events=_event_text(document),
             )
         case "progress":
             return ProgressEntry(
@@ -335,7 +357,7 @@ def read_entry(entry: Entry) -> BudgetChange | Charge | ProgressEntry | Settleme
                 who=entry.who,
                 data_name=entry.data_name,
                 purpose=entry.purpose,
-                guarantee=replace(Guarantee.from_dict(document), events=read_event_text(document)),
+                guarantee=read_guarantee(document),
             )
 
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.core.account.account import Account, noise_for
 from quorate.core.guarantees import Approximate, Guarantee, Pure, Relation, Trust
-from quorate.core.questions.ballots import Ballots, opened_ballots
+from quorate.core.questions.ballots import Ballots
+from quorate.core.sealed import opened
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.local.randomizers.bucket_counts import BucketCounts
 from quorate.local.randomizers.counts import EstimatedVotes
@@ -260,7 +261,7 @@ def _of_each(
     if isinstance(keys, Ballots):
         if account is not None:
             account.check_seal(keys)
-        keys = opened_ballots(keys)
+        keys = opened(keys)
     return candidates_of(keys, wide=wide)
 
 

@@ -38,7 +38,7 @@ class BalancedSum(LaplaceSum):
         :math:`N(z) = \sum_{j \le b} |z_j| + |\sum_{j \le b} z_j| + \sum_{j > b} |z_j|`. The first
         two terms are :math:`2\max(\sum z_j^+, \sum z_j^-)`, so N is a norm (it is the L1 norm of a
         linear image of z). Let :math:`x, x'` be the totals of neighbours; :math:`N(x - x') \le
-        \Delta` = ``sensitivity`` by ``bound.balance_in_steps``: two users with shares :math:`c, c'
+        \Delta` = ``sensitivity`` by ``bound.joint_in_steps``: two users with shares :math:`c, c'
         \ge 0` that add up to at most a whole have :math:`\sum (c_j - c'_j)^+ \le \sum c_j`, and
         vice versa, so N is at most twice a whole. The noise has mass proportional to
         :math:`e^{-N(z)/s}`; by the triangle inequality the ratio of the two probabilities of any
@@ -98,7 +98,8 @@ class BalancedSum(LaplaceSum):
 
     @property
     def _balance(self) -> tuple[int, int]:
-        return GridMoves(self.grid, self.relation).balance
+        (width,), change = GridMoves(self.grid, self.relation).joint("balanced_laplace")
+        return width, change
 
     def _add_noise(self, sums: Sealed, account: Account) -> NDArray[np.int64]:
-        return account.balanced(sums, scale=self.scale)
+        return account.joint(sums, "balanced_laplace", scale=self.scale)

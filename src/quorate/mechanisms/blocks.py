@@ -47,7 +47,7 @@ class BlockSum(LaplaceSum):
     numerics : exact
     proof : For integer vectors z of b blocks write :math:`N(z) = \max_i \|z_i\|_1`, which is a
         norm. Let :math:`x, x'` be the totals of neighbours; :math:`N(x - x') \le \Delta` =
-        ``sensitivity`` for every input by ``bound.blocks_in_steps``: each block of a user is
+        ``sensitivity`` for every input by ``bound.joint_in_steps``: each block of a user is
         clipped to its own length. The noise has mass proportional to :math:`e^{-N(z)/s}`; by the
         triangle inequality the ratio of the two probabilities of any output is at most
         :math:`e^{\Delta/s}`, and :math:`s = \Delta/\varepsilon` is rounded up. The sampler
@@ -78,9 +78,9 @@ class BlockSum(LaplaceSum):
 
     Examples
     --------
-    >>> from quorate.core.bounds.lengths import Lengths
+    >>> from quorate.core.bounds.grid import Ball
     >>> from quorate.mechanisms.sums import choose_grid
-    >>> both = Blocks((Lengths(1.0, 2, norm=1, signed=False),) * 3)
+    >>> both = Blocks((Ball(1.0, dimension=2, norm=1, signed=False),) * 3)
     >>> total = BlockSum(grid=choose_grid(both, n_users=1000), epsilon=1.0)
     >>> plain = LaplaceSum(grid=total.grid, epsilon=1.0)
     >>> round(total.standard_error, 2), round(plain.standard_error, 2)
@@ -90,19 +90,20 @@ class BlockSum(LaplaceSum):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_joint_scale(self.scale)
-        if not isinstance(self.grid.bound, Blocks):
-            raise ParameterError(f"Expected a grid of blocks, got {self.grid.bound!r}.")
+        bound = self.grid.bound
+        if not isinstance(bound, Blocks) or len({part.dimension for part in bound.parts}) != 1:
+            raise ParameterError(f"Expected a grid of blocks of one size, got {bound!r}.")
 
     @property
     def sensitivity(self) -> int:
         """Largest change N, in steps, between the totals of neighbours."""
         _validate.one_of(tuple(Relation), relation=self.relation)
-        return GridMoves(self.grid, self.relation).blocks[1]
+        return GridMoves(self.grid, self.relation).joint("blocks_laplace")[1]
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        bound = self.grid.bound
-        return (len(bound.parts), bound.groups) if isinstance(bound, Blocks) else (1, 1)
+        parts, groups = GridMoves(self.grid, self.relation).joint("blocks_laplace")[0]
+        return parts, groups
 
     def error_bound(self, beta: float) -> float:
         """Return a bound on the error of every coordinate, except with probability ``beta``."""
@@ -120,7 +121,7 @@ class BlockSum(LaplaceSum):
         return self.grid.step * self.scale * block_deviation(parts, groups) * slack
 
     def _add_noise(self, sums: Sealed, account: Account) -> Integers:
-        return account.blocks(sums, scale=self.scale)
+        return account.joint(sums, "blocks_laplace", scale=self.scale)
 
 
 def block_deviation(parts: int, groups: int) -> float:

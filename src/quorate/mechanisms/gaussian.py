@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.core.account.compose import guarantee
+from quorate.core.account.compose import price
 from quorate.core.guarantees import Event, Guarantee, Relation
 from quorate.core.noise import ambient_noise
 
@@ -33,6 +33,10 @@ class GaussianMechanism:
 
     def guarantee_at(self, delta: float) -> Guarantee:
         """Return the guarantee of one release at another delta."""
-        return guarantee(
-            self.event, delta=delta, relation=self.relation, numerics=ambient_noise().numerics
+        return Guarantee(
+            epsilon=price(self.event, delta=delta, relation=self.relation),
+            delta=delta,
+            relation=self.relation,
+            numerics=ambient_noise().numerics,
+            events=(self.event,),
         )

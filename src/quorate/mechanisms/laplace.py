@@ -165,7 +165,7 @@ class CubeSum(LaplaceSum):
     proof : For the first b coordinates of an integer vector z, those of the box, write :math:`N(z)
         = \max_{j \le b} |z_j| + \sum_{j > b} |z_j|`, which is a norm. Let :math:`x, x'` be the
         totals of neighbours; :math:`N(x - x') \le \Delta` = ``sensitivity`` for every input by
-        ``bound.cube_in_steps``: each coordinate of a box is clipped to its limits, and a user who
+        ``bound.joint_in_steps``: each coordinate of a box is clipped to its limits, and a user who
         votes has no offset. The noise has mass proportional to :math:`e^{-N(z)/s}`; by the triangle
         inequality the ratio of the two probabilities of any output is at most :math:`e^{\Delta/s}`,
         and :math:`s = \Delta/\varepsilon` is rounded up. The sampler
@@ -223,7 +223,8 @@ class CubeSum(LaplaceSum):
     @property
     def _cube(self) -> tuple[int, int]:
         """The number of leading coordinates in a box, and the largest change N."""
-        return GridMoves(self.grid, self.relation).cube
+        (width,), change = GridMoves(self.grid, self.relation).joint("cube_laplace")
+        return width, change
 
     def error_bound(self, beta: float) -> float:
         """Return a bound on the error of every coordinate, except with probability ``beta``."""
@@ -245,7 +246,7 @@ class CubeSum(LaplaceSum):
         return self.grid.step * deviation * math.exp(0.5 / self.scale)
 
     def _add_noise(self, sums: Sealed, account: Account) -> Integers:
-        return account.cube(sums, scale=self.scale)
+        return account.joint(sums, "cube_laplace", scale=self.scale)
 
 
 def check_joint_scale(scale: float) -> None:

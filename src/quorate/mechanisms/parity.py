@@ -22,10 +22,10 @@ from quorate.core.account.account import Account, sample_for
 from quorate.core.guarantees import Relation
 from quorate.core.noise import NoiseSource
 from quorate.core.noise.coins import Coin
-from quorate.core.noise.composed_laws import PiecewiseLaw
-from quorate.core.sealed import SealedRows, check_one_row_each, check_rows, opened_rows
+from quorate.core.sealed import SealedRows, check_one_row_each, check_rows, opened
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.mechanisms.choices.choose import permute_and_flip_probabilities
+from quorate.mechanisms.laws import PiecewiseLaw
 from quorate.mechanisms.linear_equations import solve
 from quorate.mechanisms.pure import PureMechanism
 
@@ -182,7 +182,7 @@ class SolveParity(_OfEquations):
             Account.of_release(account, self),
             "solve_parity",
             lambda noise: self._draw(rows, labels, noise),
-            law=lambda: _piecewise(self.probabilities(rows, labels)),
+            held=lambda: _piecewise(self.probabilities(rows, labels)),
             loss=exact(self.epsilon),
             features=self.features,
         )
@@ -360,7 +360,7 @@ class AmplifiedParity(_OfEquations):
             Account.of_release(account, self),
             "amplified_parity",
             lambda noise: self._draw(rows, labels, parts, noise),
-            law=lambda: _piecewise(self.probabilities(rows, labels, parts)),
+            held=lambda: _piecewise(self.probabilities(rows, labels, parts)),
             loss=exact(self.epsilon),
             features=self.features,
             runs=self.runs,
@@ -379,7 +379,7 @@ class AmplifiedParity(_OfEquations):
         check_rows(equations, self.relation)
         Account.of_release(account, self).check_seal(equations)
         check_one_row_each(equations)
-        held = opened_rows(equations)
+        held = opened(equations)
         labels = held[:, -1] == 1
         words = np.ascontiguousarray(held[:, :-1])
         return self.release(words, labels, parts=parts, account=account)

@@ -22,7 +22,6 @@ from quorate import _validate
 from quorate._validate import exact_ratio, float_down, ratio_root_up, root_up
 from quorate.core.account.account import Account
 from quorate.core.bounds.grid import MAX_STEPS, SUM_LIMIT, Bound, Grid
-from quorate.core.bounds.simplex import Vote
 from quorate.core.by_hand import rows_by_hand
 from quorate.core.guarantees import DISCRETENESS, Event, Gaussian, Relation, Repeated
 from quorate.core.sealed import Sealed, SealedRows, check_sealed
@@ -201,8 +200,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
         if self.sigma < _SMALLEST_SIGMA:
             raise ParameterError(
                 f"Expected noise of at least 8 steps, got {self.sigma:.3g}: discrete and "
-                "continuous noise differ too much below. Use a finer grid: choose_grid, or for "
-                "votes Grid(Vote(...), step=2.0**-20)."
+                "continuous noise differ too much below. Use a finer grid: choose_grid."
             )
 
     @classmethod
@@ -425,8 +423,7 @@ def choose_grid(
 
     The step is the smallest power of two for which the largest offset has at most ``max_steps``
     steps, and the sum plus 64 noise scales stays 2^10 times below 2^62. (Noise beyond 64 scales has
-    a probability below 1e-27.) A :class:`~quorate.core.bounds.simplex.Vote` is counted as an
-    integer.
+    a probability below 1e-27.)
 
     Parameters
     ----------
@@ -455,12 +452,11 @@ def choose_grid(
     top, bottom = exact_ratio(bound.largest_offset)
     noise, unit = exact_ratio(noise_scale)
     reach = int(n_users) * top * unit + 64 * noise * bottom
-    finest = max(
+    step = max(
         _power_of_two_at_least(top, bottom * max_steps),
         _power_of_two_at_least(reach * _HEAD_ROOM, bottom * unit * SUM_LIMIT),
     )
-    step = 1.0 if isinstance(bound, Vote) else finest
-    if not finest <= step <= bound.largest_offset:
+    if not step <= bound.largest_offset:
         raise GridOverflowError(
             f"A sum over n_users={n_users} with noise_scale={noise_scale!r} needs steps larger "
             "than the bound itself; split the users or reduce the noise."

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.bounds.lengths import Lengths as Bounded
+from quorate.core.bounds.grid import Ball
 from quorate.core.bounds.lengths import lengths_of
 from quorate.core.users.data import UserData
 
@@ -155,10 +155,10 @@ class Repeats:
     columns: int
 
     @property
-    def bound(self) -> Bounded:
+    def bound(self) -> Ball:
         """The bound of a user's row."""
         size = self.columns + 1
-        return Bounded(math.sqrt(size), size, norm=2, signed=False, entry=1.0)
+        return Ball(math.sqrt(size), dimension=size, signed=False, entry=1.0)
 
     def __call__(self, users: UserData) -> Floats:
         """Return one row per user: a number for each column, and the last 1 or 0."""

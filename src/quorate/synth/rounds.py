@@ -49,8 +49,7 @@ from scipy.special import ndtri
 
 from quorate.core.account.account import Account
 from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.grid import SUM_LIMIT, Bound, Grid
-from quorate.core.bounds.lengths import Lengths as Bounded
+from quorate.core.bounds.grid import SUM_LIMIT, Ball, Bound, Grid
 from quorate.core.people import People
 from quorate.core.public_randomness import public_generator
 from quorate.core.sealed import Sealed
@@ -342,7 +341,7 @@ class Rounds:
 
     def _counted(self, tables: Tables, cap: float, share: Fraction) -> tuple[Floats, float]:
         """Release tables to which each person adds a vector of at most this length."""
-        bound = Blocks((Bounded(cap, tables.size, norm=2, signed=False),))
+        bound = Blocks((Ball(cap, dimension=tables.size, signed=False),))
         mechanism = self._gaussian(bound, share * self.whole)
         totals = self.people.cell_totals(tables, mechanism.grid)
         found = mechanism.release(totals, count=0.0, account=self.account)
@@ -394,7 +393,7 @@ class Rounds:
 
     def _above(self, table: Tables, shares: Floats, held: _Held) -> tuple[Sealed, float]:
         """Return the number of records by which a table exceeds a public one, in all cells."""
-        bound = Blocks((Bounded(held.cap, table.size, norm=1, signed=False),))
+        bound = Blocks((Ball(held.cap, dimension=table.size, norm=1, signed=False),))
         # A thousandth of a record tells a user's records apart, and leaves room for all people.
         relation, size = self.people.relation, self.people.size_bound
         fine = fitting_grid(bound, n_users=size, relation=relation, noise=held.cap)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.bounds.lengths import Lengths, lengths_of
+from quorate.core.bounds.grid import Ball
+from quorate.core.bounds.lengths import lengths_of
 from quorate.core.guarantees import Relation
 from quorate.core.users.data import UserData
 from quorate.data.by_group.person_cells import Cells, ValueColumn, cells_of
@@ -72,12 +73,10 @@ class Part:
         column = self.column
         return cells.X[:, 2 + self.place] * column.step + counts * (column.middle - self.centre)
 
-    def bound(
-        self, cap: float, groups: int, norm: int, relation: Relation
-    ) -> tuple[Lengths, float]:
+    def bound(self, cap: float, groups: int, norm: int, relation: Relation) -> tuple[Ball, float]:
         """Return the bound of a person's contribution, in units of one person's largest effect."""
         entry = 1.0 if self.kind == "people" else math.inf
-        whole = Lengths(cap, groups, norm=norm, signed=self.signed, entry=entry)
+        whole = Ball(cap, dimension=groups, norm=norm, signed=self.signed, entry=entry)
         unit = whole.change(relation)[norm - 1]
         return replace(whole, radius=cap / unit, entry=entry / unit), unit
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from quorate._validate import float_down
 from quorate.core.account.account import Account
 from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.lengths import Lengths
+from quorate.core.bounds.grid import Ball
 from quorate.core.people import People
 from quorate.core.users.data import UserData
 from quorate.data.by_group.person_cells import ValueColumn, cells_of
@@ -48,7 +48,7 @@ class _Votes:
 
     place: int
     thresholds: tuple[float, ...]
-    bound: Lengths
+    bound: Ball
     fraction: float = 0.5
 
     def __call__(self, part: UserData) -> tuple[Integers, Integers, list[Floats]]:
@@ -113,7 +113,7 @@ def group_quantiles(
     >>> bool(abs(found.values[0] - 5.0) < 0.5), bool(found.bounds[0] < 1.0)
     (True, True)
     """
-    own = Lengths(length * _longest(fraction), groups, norm=norm, signed=True)
+    own = Ball(length * _longest(fraction), dimension=groups, norm=norm)
     bound, relation, size = Blocks((own,)), account.relation, people.size_bound
     mechanism: GaussianSum | LaplaceSum
     if norm == 2:

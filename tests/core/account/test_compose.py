@@ -17,10 +17,9 @@ from quorate.core.account import (
     Repeated,
     Subsampled,
     delta_of,
-    guarantee,
     price,
 )
-from quorate.core.guarantees import Event, Numerics, Relation, Trust
+from quorate.core.guarantees import Event, Relation
 from quorate.exceptions import ParameterError, UnsupportedEventError
 
 DELTA = 1e-6
@@ -221,25 +220,6 @@ class TestDelta:
         assert delta_of(Gaussian(1e-9), epsilon=1.0) == 1.0
         assert delta_of(Composed((Gaussian(1e-4), Pure(0.1))), epsilon=1.0) == 1.0
         assert delta_of(Repeated(Approximate(0.0, 0.5), 3), epsilon=1.0) == 1.0
-
-
-class TestGuarantee:
-    def test_it_carries_the_event_and_the_labels(self):
-        event = Composed((Pure(0.5), Nothing()))
-        promise = guarantee(
-            event,
-            unit="patient",
-            relation=Relation.ADD_REMOVE,
-            trust=Trust.LOCAL,
-            numerics=Numerics.IDEALIZED,
-        )
-        assert promise.events == (event,)
-        assert (promise.epsilon, promise.delta, promise.unit) == (0.5, 0.0, "patient")
-        assert (promise.relation, promise.trust) == (Relation.ADD_REMOVE, Trust.LOCAL)
-        assert promise.numerics is Numerics.IDEALIZED
-
-    def test_what_has_no_price_promises_nothing(self):
-        assert not guarantee(Gaussian(1.0)).holds
 
 
 class TestRefusals:

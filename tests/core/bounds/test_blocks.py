@@ -8,20 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.grid import Grid
-from quorate.core.bounds.lengths import Lengths
+from quorate.core.bounds.grid import Ball, Grid
 from quorate.core.guarantees import Relation
 from quorate.core.moves import GridMoves
-from quorate.exceptions import ParameterError
 
 STEP = 2.0**-20
 ROWS = st.lists(st.lists(st.floats(allow_nan=True), min_size=6, max_size=6), min_size=2, max_size=2)
 
 
 def blocks(norm, entry=np.inf):
-    return Blocks(
-        (Lengths(2.0, 3, norm=norm, signed=False, entry=entry), Lengths(1.0, 3, norm=norm))
-    )
+    counts = Ball(2.0, dimension=3, norm=norm, signed=False, entry=entry)
+    return Blocks((counts, Ball(1.0, dimension=3, norm=norm)))
 
 
 def change(one, other):
@@ -40,7 +37,7 @@ def test_nobody_moves_a_sum_further_than_it_says(norm, relation, rows):
         l1, l2, longest = change(mine, other)
         assert l1 <= bound.change_in_steps(STEP, relation)[0]
         assert l2 <= bound.change_in_steps(STEP, relation)[1]
-        assert longest <= bound.blocks_in_steps(STEP, relation)[1]
+        assert longest <= bound.joint_in_steps(STEP, relation)[2]
         real = bound.change(relation)
         assert real[0] >= bound.change_in_steps(STEP, relation)[0] * STEP
         assert real[1] ** 2 >= bound.change_in_steps(STEP, relation)[1] * STEP**2
@@ -54,7 +51,7 @@ def test_somebody_moves_it_as_far(relation):
     others = people if relation is Relation.REPLACE else [np.zeros(6, np.int64)]
     found = np.array([change(a, b) for a, b in itertools.product(people, others)], dtype=float)
     l1, l2 = bound.change_in_steps(STEP, relation)
-    said = np.array([l1, l2, bound.blocks_in_steps(STEP, relation)[1]])
+    said = np.array([l1, l2, bound.joint_in_steps(STEP, relation)[2]])
     if relation is Relation.REPLACE:
         said[1] = found[:, 1].max()  # the squared L2 norm of L1 balls is not attained
     assert np.all(found.max(axis=0) > 0.999 * said)
@@ -62,22 +59,23 @@ def test_somebody_moves_it_as_far(relation):
 
 def test_a_twin_that_bounds_all_blocks_together_is_caught():
     """One length for both: a person who fills one block fills the other as well."""
-    together = Lengths(2.0, 6, norm=1)
+    together = Ball(2.0, dimension=6, norm=1)
     mine = Grid(blocks(1), step=STEP).encode(np.array([[9.0, 0, 0, 9, 0, 0]]))[0]
     assert sum(abs(mine)) > together.change_in_steps(STEP, Relation.ADD_REMOVE)[0]
 
 
 def test_a_seal_says_how_many_blocks_there_are():
     moves = GridMoves(Grid(blocks(1), step=0.5), Relation.ADD_REMOVE)
-    assert moves.blocks == (2, 4)
-    assert GridMoves(Grid(Lengths(1.0, 2, norm=1), step=0.5), Relation.REPLACE).blocks == (1, 4)
+    assert moves.joint("blocks_laplace") == ((2, 3), 4)
+    alone = GridMoves(Grid(Ball(1.0, dimension=2, norm=1), step=0.5), Relation.REPLACE)
+    assert alone.joint("blocks_laplace") == ((0,), 4)
 
 
-def test_blocks_of_several_sizes_or_norms_are_refused():
-    for other in (Lengths(1.0, 2, norm=1), Lengths(1.0, 3, norm=2)):
-        with pytest.raises(ParameterError):
-            Blocks((Lengths(1.0, 3, norm=1), other))
-    with pytest.raises(ParameterError):
-        Blocks(())
+def test_blocks_of_several_sizes_have_no_joint_noise():
+    unlike = Blocks((Ball(1.0, dimension=3, norm=1), Ball(1.0, dimension=2, norm=1)))
+    assert unlike.joint_in_steps(0.5, Relation.REPLACE) is None
+
+
+def test_blocks_compare_by_value():
     assert blocks(1) == blocks(1) != blocks(2)
     assert len({blocks(1), blocks(1), blocks(2)}) == 2

@@ -1,11 +1,11 @@
-"""Shares and votes enforce themselves; what all bounds have in common is in ``test_bounds.py``."""
+"""Shares enforce themselves; what all bounds have in common is in ``test_bounds.py``."""
 
 import numpy as np
 import pytest
 
 from contributions import fine_grid, violations
 from quorate.core.bounds.grid import Grid
-from quorate.core.bounds.simplex import Simplex, Vote
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Relation
 
 
@@ -28,13 +28,6 @@ def test_a_user_of_a_simplex_is_the_same_in_every_company():
     assert np.array_equal(together, grid.encode(np.asfortranarray(values)))
 
 
-class GenerousVote(Vote):
-    """A twin that accepts several votes of one user."""
-
-    def offsets_in_steps(self, values, step, *, out):
-        np.clip(values, 0.0, 1.0, out=out)
-
-
 class SimplexOfSums(Simplex):
     """A twin that divides by the sum and leaves negative shares where they are."""
 
@@ -47,29 +40,18 @@ def test_negative_shares():
     assert violations(grid, grid.encode([[-5.0, 3.0, 3.0], [1.0, 0.0, 0.0]])) == set(Relation)
 
 
-def test_several_votes():
-    grid = Grid(GenerousVote(3), 1.0)
-    assert violations(grid, grid.encode([[1, 1, 1], [0, 0, 0]])) == set(Relation)
-
-
 def test_shares_are_kept_and_wholes_divided():
     rows = [[0.25, 0.5], [2.0, 6.0], [-1.0, 0.5], [np.inf, 1.0], [0.0, np.nan], [1e308, 1e308]]
     expected = [[0.25, 0.5], [0.25, 0.75], [0.0, 0.5], [0.0, 0.0], [0.0, 0.0], [0.5, 0.5]]
     assert Simplex(2).clip(rows) == pytest.approx(np.array(expected), abs=1e-12)
 
 
-def test_what_is_no_vote_counts_as_none():
-    rows = [[0, 1], [1, 1], [2, -1], [0.5, 0.5], [np.nan, 1], [np.inf, 0], [-0.0, 1.0]]
-    assert Vote(2).clip(rows).sum(axis=1).tolist() == [1, 0, 0, 0, 0, 0, 1]
-
-
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-@pytest.mark.parametrize("kind", [Simplex, Vote])
-def test_the_change_is_that_of_the_worst_two_users(kind, size, relation):
+def test_the_change_is_that_of_the_worst_two_users(size, relation):
     """Somebody with a whole in one place, or with nothing, in the place of another; no less."""
-    step = 2.0**-10 if kind is Simplex else 1.0
-    grid = Grid(kind(size), step)
+    step = 2.0**-10
+    grid = Grid(Simplex(size), step)
     users = grid.encode(np.vstack([np.eye(size), np.zeros(size)]))
     pairs = [(one, other) for one in users for other in users]
     if relation is Relation.ADD_REMOVE:
@@ -78,6 +60,5 @@ def test_the_change_is_that_of_the_worst_two_users(kind, size, relation):
     l1, squared = (max(np.sum(np.abs(each) ** power) for each in moved) for power in (1, 2))
     told = grid.bound.change_in_steps(step, relation)
     # A whole is a little below 1, so that rounding never lifts it above.
-    slack = 4 if kind is Simplex else 0
-    assert l1 <= told[0] <= l1 + slack
-    assert squared <= told[1] <= squared + 2 * slack / step
+    assert l1 <= told[0] <= l1 + 4
+    assert squared <= told[1] <= squared + 8 / step

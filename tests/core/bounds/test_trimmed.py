@@ -56,7 +56,8 @@ def violations(grid, integers):
             if sum(moves) > l1 or sum(m * m for m in moves) > squared:
                 broken.add(relation)
             # In the norm of balanced noise: the larger of all rises and all falls, twice.
-            split, change = Trimmed.balance_in_steps(grid.bound, grid.step, relation)
+            joint = Trimmed.joint_in_steps(grid.bound, grid.step, relation)
+            split, change = (0, l1) if joint is None else (joint[1][0], joint[2])
             offsets = [a - b for a, b in zip(mine, theirs, strict=True)][:split]
             sides = [sum(max(sign * o, 0) for o in offsets) for sign in (1, -1)]
             if 2 * max(sides) + sum(moves[split:]) > change:

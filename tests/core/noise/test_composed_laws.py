@@ -63,7 +63,7 @@ class TestSamplers:
         def law():
             raise AssertionError("a real draw needs no law")
 
-        assert source.sample("a loop", draw, law=law, rate=1) == 5
+        assert source.sample("a loop", draw, held=law, rate=1) == 5
         assert seen == [source]
 
 

@@ -20,10 +20,10 @@ from quorate.core.noise.exact_decisions import exp_enclosure
 from quorate.core.noise.exponential import (
     Proposal,
     choose_weighted,
-    weighted_probabilities,
 )
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.mechanisms.choices.choose import exponential_rate
+from quorate.mechanisms.laws import weighted_probabilities
 
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 

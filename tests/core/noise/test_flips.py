@@ -8,10 +8,11 @@ from scipy.stats import binom
 
 from goodness import FALSE_ALARM, p_value
 from quorate.core.noise import SeededNoise, use_noise
-from quorate.core.noise.flips import _Arrival, binomial, first_heads, flip_probabilities
+from quorate.core.noise.flips import _Arrival, binomial, first_heads
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.choices.choose import ChooseBest, Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.laws import flip_probabilities
 from sealing import release_by_hand
 
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.grid import Box, Grid
-from quorate.core.bounds.lengths import Lengths
+from quorate.core.bounds.grid import Ball, Box, Grid
 from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions import cells as module
@@ -37,7 +36,10 @@ def crowd(*people):
 
 
 def grid(norm):
-    parts = (Lengths(2.0, GROUPS, norm=norm, signed=False), Lengths(1.0, GROUPS, norm=norm))
+    parts = (
+        Ball(2.0, dimension=GROUPS, norm=norm, signed=False),
+        Ball(1.0, dimension=GROUPS, norm=norm),
+    )
     return Grid(Blocks(parts), step=2.0**-20)
 
 
@@ -50,7 +52,9 @@ def broken(found, moves):
     moved = found.astype(object)
     longest = max(sum(abs(moved[:GROUPS])), sum(abs(moved[GROUPS:])))
     return (
-        sum(abs(moved)) > moves.l1 or sum(moved**2) > moves.l2_squared or longest > moves.blocks[1]
+        sum(abs(moved)) > moves.l1
+        or sum(moved**2) > moves.l2_squared
+        or longest > moves.joint("blocks_laplace")[1]
     )
 
 
@@ -90,7 +94,7 @@ def test_a_group_that_is_said_twice_is_one_cell():
 @pytest.mark.parametrize("relation", list(Relation))
 def test_sums_that_might_wrap_around_are_refused(relation):
     """A thousand times 2^52 steps are more than 62 bits hold."""
-    fine = Grid(Blocks((Lengths(1.0, GROUPS),)), step=2.0**-52)
+    fine = Grid(Blocks((Ball(1.0, dimension=GROUPS),)), step=2.0**-52)
     people = People(crowd(*[[(0, 1.0, 1.0)]] * 1024), relation)
     with pytest.raises(GridOverflowError, match="can exceed"):
         people.cell_totals(held, fine)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions import held_keys as asked
-from quorate.core.questions.held_keys import division_of, held_keys, keys_by_hand
+from quorate.core.questions.held_keys import held_keys, keys_by_hand
+from quorate.core.sealed import opened
 from quorate.core.users import UserData
 from quorate.core.users.grouping import mix
 from quorate.exceptions import SchemaError, SealedError
@@ -43,7 +44,7 @@ def asked_of(users, *, seed=0, shift=0):
     ids, keys = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     data = UserData.from_arrays(keys[:, None].astype(float), users=ids)
     people = People(data, Relation.ADD_REMOVE)
-    return division_of(held_keys(people, Numbers(shift), random_state=seed))
+    return opened(held_keys(people, Numbers(shift), random_state=seed))
 
 
 def added(users, *, most, standing=None, seed=0, shift=0):
@@ -149,13 +150,13 @@ class TestSeal:
 
     def test_people_without_keys_are_fine(self):
         held = keys_by_hand([[], [None, 2.5]], Relation.REPLACE)
-        assert division_of(held).size == 0
+        assert opened(held).size == 0
 
     def test_what_is_a_key_does_not_follow_from_what_others_hold(self):
         """1.0 is no key, though it equals the key 1 of somebody else; True is the integer 1."""
 
         def total(*users):
-            held = division_of(keys_by_hand(users, Relation.ADD_REMOVE))
+            held = opened(keys_by_hand(users, Relation.ADD_REMOVE))
             playing = np.ones(held.size, bool)
             found = held.totals(playing, None, most=9, radius=RADIUS).tolist()
             return dict(zip(held.named(playing), found, strict=True))

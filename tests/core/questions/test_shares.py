@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowds_of_shares import crowd_of
+from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.grid import Box, Grid
 from quorate.core.bounds.simplex import Simplex
-from quorate.core.bounds.simplices import Simplices
 from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.shares import ShareSet, ShareTotals, held, share_totals
@@ -101,7 +101,7 @@ class TestQuestion:
     @settings(max_examples=40)
     @given(lists=USERS, mine=st.lists(LABELS, max_size=9))
     def test_one_user_moves_it_by_no_more_than_the_seal_says(self, relation, lists, mine):
-        grid = Grid(Simplices((5, 2)), 2.0**-6)
+        grid = Grid(Blocks((Simplex(5), Simplex(2))), 2.0**-6)
         sets = [
             ShareSet(CategoryCodes(4), 4, absent=True),
             ShareSet(IntervalCodes((0.0, 1.5, 9.0)), 2),
@@ -146,7 +146,7 @@ class TestQuestion:
         "grid",
         [
             Grid(Simplex(2), 0.25),
-            Grid(Simplices((3, 1)), 0.25),
+            Grid(Blocks((Simplex(3), Simplex(1))), 0.25),
             Grid(Box(-np.ones(3), np.ones(3)), 0.25),
             Grid(Simplex(3), 2.0**-31),
         ],

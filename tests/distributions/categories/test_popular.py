@@ -8,7 +8,7 @@ from quorate.core.account.account import Account
 from quorate.core.guarantees import Relation
 from quorate.core.noise import SeededNoise, use_noise
 from quorate.core.people import People
-from quorate.core.questions.ballots import opened_ballots
+from quorate.core.sealed import opened
 from quorate.core.users import UserData
 from quorate.data.labels import PrivateLabels
 from quorate.distributions import DiscreteDistribution
@@ -31,7 +31,7 @@ def visits(users=3000, seed=0):
 
 def cast_by(codes, data, seed):
     """Return the votes in the order of the users."""
-    cast = opened_ballots(own_votes(codes, People(data, Relation.REPLACE), seed))
+    cast = opened(own_votes(codes, People(data, Relation.REPLACE), seed))
     return cast[np.argsort(np.argsort(data.keys()))]
 
 

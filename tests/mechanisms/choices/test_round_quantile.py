@@ -20,6 +20,7 @@ from quorate.core.noise import SeededNoise, use_noise
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundNumbers, RoundQuantile
+from quorate.mechanisms.laws import law_of
 from sealing import release_by_hand
 
 every_relation = pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
@@ -188,7 +189,7 @@ class TestUtility:
         bound = median.error_bound(0.05)
         lengths, losses = median.ranks.pieces(held, held)
         entries = _Entries(median.numbers.first, lengths, median.scales)
-        law = entries.law(losses, rate=median.choice.rate, flips=False)
+        law = law_of("ordered_choice", {"rate": median.choice.rate}, (entries, losses))
         off = np.tile(losses, len(median.numbers.strides)) / 2 > bound
         assert law.probabilities[off].sum() <= 0.05
 

@@ -11,12 +11,13 @@ import pytest
 from goodness import FALSE_ALARM, p_value
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, gumbel_max_mass
 from quorate.core.account.account import Account
-from quorate.core.account.among_keys import key_law, unseen_key
+from quorate.core.account.among_keys import unseen_key
 from quorate.core.guarantees import Relation
 from quorate.core.noise import SecureNoise, SeededNoise, use_noise
 from quorate.core.noise.exponential import choose_heavy
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.mechanisms.choices.universe import ChooseKey
+from quorate.mechanisms.laws import key_law
 from sealing import release_by_hand
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from goodness import FALSE_ALARM, p_value
-from quorate.core.public_randomness import SharedSeed
 from quorate.papers.stability.correlated_sampling import (
     agreement_probability,
     choose_best,
     choose_together,
     outcome_id,
 )
+from quorate.papers.stability.shared_seed import SharedSeed
 
 SEEDS = 4000
 

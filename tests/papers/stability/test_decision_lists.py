@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import Constant
 from quorate.papers.stability import decision_lists
 from quorate.papers.stability.decision_lists import DecisionListRule, TermList
 from quorate.papers.stability.rules import plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 
 
 def random_list(features, length, rng):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from quorate.core.noise import SeededNoise, use_noise
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.learners.concepts import Thresholds
 from quorate.local import Client, Task
 from quorate.local.messages import MessageFormat
 from quorate.papers.stability import SoftmaxRule
 from quorate.papers.stability.device_decision import device_decision
+from quorate.papers.stability.shared_seed import SharedSeed
 
 RULE = SoftmaxRule(Thresholds(0, 255))
 TASK = Task.local(name="cut-off", candidates=RULE.size, epsilon=1.0, decision="softmax")

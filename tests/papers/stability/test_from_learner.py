@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from quorate.core.account.account import Account
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import Concept, CutOff, Thresholds
 from quorate.mechanisms import ChooseBest
 from quorate.papers.stability.from_learner import FixedConcepts, LearnerRepresentation
 from quorate.papers.stability.representations import ListedConcepts, Majority
+from quorate.papers.stability.shared_seed import SharedSeed
 from sealing import release_by_hand
 
 CUTS = Thresholds(0, 3)

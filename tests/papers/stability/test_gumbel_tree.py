@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import gumbel_r, kstest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.learners.concepts import Direction, Thresholds
 from quorate.papers.stability.gumbel_tree import GumbelTree, Staircase, staircases
+from quorate.papers.stability.shared_seed import SharedSeed
 
 
 def random_steps(rng, size, steps):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import Conjunctions
@@ -27,6 +26,7 @@ from quorate.papers.stability.list_stable import (
 )
 from quorate.papers.stability.proved_lists import ProvedListLearner
 from quorate.papers.stability.rules import plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 
 
 def intervals(points):

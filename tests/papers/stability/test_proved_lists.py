@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts.tables import FiniteTable
@@ -13,6 +12,7 @@ from quorate.papers.stability.list_stable import ListRule
 from quorate.papers.stability.littlestone import VersionSpaces
 from quorate.papers.stability.proved_lists import ProvedListLearner
 from quorate.papers.stability.rules import plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 
 
 def intervals(points):

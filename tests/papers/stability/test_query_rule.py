@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import Constant
@@ -27,6 +26,7 @@ from quorate.papers.stability.query_rule import (
     round_together,
 )
 from quorate.papers.stability.rules import plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 
 MEAN = StatisticalQuery(function=lambda X, y: X[:, 0], tolerance=0.3)
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import PointFunctions, Thresholds
@@ -18,6 +17,7 @@ from quorate.papers.stability.representations import (
     Union,
     WholeClass,
 )
+from quorate.papers.stability.shared_seed import SharedSeed
 
 DOMAIN = np.arange(8.0)[:, None]
 

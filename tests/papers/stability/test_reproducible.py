@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import Thresholds
 from quorate.papers.stability.reproducible import AmplifiedRule, HeavyHitterRule, Members
 from quorate.papers.stability.rules import StableRule, plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.softmax import SoftmaxRule
 
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.learners.concepts import Conjunctions, Parities, Thresholds
 from quorate.learners.concepts.tables import FiniteTable
@@ -22,6 +21,7 @@ from quorate.papers.stability.query_rule import QueryRule
 from quorate.papers.stability.representations import HashedPoints
 from quorate.papers.stability.reproducible import AmplifiedRule, HeavyHitterRule
 from quorate.papers.stability.rules import key_array, plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.softmax import SoftmaxRule
 
 RULES = {

@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts import Thresholds
 from quorate.learners.concepts.tables import FiniteTable
 from quorate.papers.stability.correlated_sampling import agreement_probability
 from quorate.papers.stability.rules import plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.softmax import (
     LISTED,
     SoftmaxRule,

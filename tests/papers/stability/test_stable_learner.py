@@ -13,7 +13,6 @@ from scipy.stats import nbinom
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.core.guarantees import Guarantee, Relation, Trust
 from quorate.core.noise import SeededNoise, use_noise
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.data.engines.memory import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError
@@ -32,6 +31,7 @@ from quorate.papers.stability import (
     WholeClass,
 )
 from quorate.papers.stability.representations import HashedPoints
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.stable_learner import choose_selection, decide_quietly
 from sealing import release_by_hand
 

@@ -11,7 +11,6 @@ from scipy.stats import binom
 from quorate.core.by_hand import votes_by_hand
 from quorate.core.guarantees import Relation
 from quorate.core.noise import SeededNoise, use_noise
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.learners.concepts import Thresholds
 from quorate.local.randomizers.bucket_counts import BucketCounts
@@ -20,6 +19,7 @@ from quorate.local.shuffling.count_noise import calibrated_noise
 from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.papers.stability import SoftmaxRule, plurality
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.planning import plan
 from quorate.planning.tasks.agreement import (
     AgreementTask,

@@ -46,11 +46,8 @@ def guarantee(
 
 def _read(file: Path) -> tuple[Any, str]:
     """Return the guarantee in a file, and the kind of product that it covers."""
-    from dataclasses import replace
-
     from quorate.app.model_files import FORMAT, StoredModel
-    from quorate.core.guarantees import Guarantee
-    from quorate.ledger.entries import read_event_text
+    from quorate.ledger.entries import read_guarantee
 
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
@@ -59,7 +56,7 @@ def _read(file: Path) -> tuple[Any, str]:
             product = "Machine learning model" if model.predicts else "Summary statistics"
             return model.estimator.guarantee_, product
         stated = document.get("guarantee", document)
-        promise = replace(Guarantee.from_dict(stated), events=read_event_text(stated))
+        promise = read_guarantee(stated)
     except (ValueError, LookupError, TypeError, AttributeError) as problem:
         raise ParameterError(
             f"Expected a model file, or JSON with a guarantee, in {file}: {problem}."

@@ -26,8 +26,7 @@ from quorate._validate import exact, float_down
 from quorate.app.catalogue import Weighing, figure
 from quorate.core.account.account import Account
 from quorate.core.account.parts import SharedAccount
-from quorate.core.bounds.diamond import Diamond
-from quorate.core.bounds.grid import Bound, Interval
+from quorate.core.bounds.grid import Ball, Bound, Interval
 from quorate.core.guarantees import Guarantee, Relation
 from quorate.core.noise import ambient_noise
 from quorate.core.people import People
@@ -348,7 +347,7 @@ class _Average:
         average by at most t over their sum, because both limits of it have the same denominator.
         """
         people, public = People(numbers, account.relation), account.relation is Relation.REPLACE
-        inside = Interval(0.0, 1.0) if public else Diamond(1.0, centre=[0.0, 0.0])
+        inside = Interval(0.0, 1.0) if public else Ball(1.0, dimension=2, norm=1)
         mechanism = _laplace(inside, people, account)
         totals = people.total(_OwnNumber(inside), mechanism.grid)
         count = float(people.n_users) if public else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.core.account.compose import delta_of, guarantee, price
+from quorate.core.account.compose import delta_of, price
 from quorate.core.account.costs import gdp_mu
 from quorate.core.guarantees import (
     Approximate,
@@ -28,6 +28,5 @@ __all__ = [
     "compose_events",
     "delta_of",
     "gdp_mu",
-    "guarantee",
     "price",
 ]

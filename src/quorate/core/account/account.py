@@ -27,9 +27,10 @@ References
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
@@ -49,6 +50,7 @@ from quorate._validate import (
 )
 from quorate.core.account.compose import price
 from quorate.core.account.costs import PricedChain, draw_costs, gdp_mu, promise_of, words
+from quorate.core.bounds.grid import Law
 from quorate.core.guarantees import (
     UNITS,
     DrawCosts,
@@ -63,7 +65,7 @@ from quorate.core.guarantees import (
 )
 from quorate.core.moves import GridMoves
 from quorate.core.noise import NoiseSource, ambient_noise
-from quorate.core.noise.composed_laws import SECRETS, PiecewiseLaw, Sampler, secret_order
+from quorate.core.noise.composed_laws import SECRETS, Sampler, secret_order
 from quorate.core.noise.sources import DrawnAhead
 from quorate.core.once import OnceOnly
 from quorate.core.sealed import Sealed, check_sealed, opened
@@ -346,28 +348,25 @@ class Account(OnceOnly):
             noisy = None if self._ahead is None else self._ahead.add(numbers, sigma=sigma)
         return noise.discrete_gaussian(numbers, sigma=sigma) if noisy is None else noisy
 
-    def cube(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum of vectors in a box, with noise calibrated to the largest coordinate.
+    def joint(self, total: Sealed, law: Law, *, scale: float | Fraction) -> Integers:
+        """Release a sum of bounded vectors with noise whose coordinates depend on each other.
 
-        Coordinates outside of the box get independent Laplace noise of the same scale.
+        ``cube_laplace`` is for vectors in a box, ``blocks_laplace`` for several vectors each, and
+        ``balanced_laplace`` for shares of one whole. Coordinates beside these get independent
+        Laplace noise of the same scale.
         """
-        return self._joint(total, "cube", scale)
-
-    def blocks(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum of several vectors with joint noise for the longest of them, in L1."""
         scale = self._checked(total, scale)
         if not isinstance(total.moves, GridMoves):
             raise SealedError("Expected a total of contributions on a grid: people.total(...).")
-        parts, moved = total.moves.blocks
-        noise = self._source(pure_loss(moved, scale))
-        return noise.blocks_laplace(opened(total).reshape(parts, -1), scale=scale).ravel()
-
-    def balanced(self, total: Sealed, *, scale: float | Fraction) -> Integers:
-        """Release a sum of shares with joint noise that keeps their total.
-
-        Coordinates that are not shares get independent Laplace noise of the same scale.
-        """
-        return self._joint(total, "balance", scale)
+        shape, moved = total.moves.joint(law)
+        noise, numbers = self._source(pure_loss(moved, scale)), opened(total)
+        width = math.prod(shape)
+        inside, beside = numbers[:width], numbers[width:]
+        if inside.size:
+            inside = getattr(noise, law)(inside.reshape(shape), scale=scale).ravel()
+        if beside.size:
+            beside = noise.discrete_laplace(beside, scale=scale)
+        return np.append(inside, beside)
 
     def draw_ahead(self, sigmas: Sequence[float], *, size: int) -> None:
         """Draw noise for later Gaussian releases; each release is charged when it uses its vector.
@@ -495,20 +494,6 @@ class Account(OnceOnly):
                 "that account down: a second one is not under the promise of the fit."
             )
 
-    def _joint(self, total: Sealed, kind: str, scale: float | Fraction) -> Integers:
-        scale = self._checked(total, scale)
-        if not isinstance(total.moves, GridMoves):
-            raise SealedError("Expected a total of contributions on a grid: people.total(...).")
-        width, moved = total.moves.cube if kind == "cube" else total.moves.balance
-        noise, numbers = self._source(pure_loss(moved, scale)), opened(total)
-        inside, beside = numbers[:width], numbers[width:]
-        if inside.size:
-            law = noise.cube_laplace if kind == "cube" else noise.balanced_laplace
-            inside = law(inside, scale=scale)
-        if beside.size:
-            beside = noise.discrete_laplace(beside, scale=scale)
-        return np.append(inside, beside)
-
     def _source(self, event: Event | Fraction) -> NoiseSource:
         return self._pay(*draw_costs(event))
 
@@ -585,12 +570,15 @@ def sample_for(
     method: str,
     draw: Sampler,
     *,
-    law: Callable[[], PiecewiseLaw],
+    held: Any,
     loss: Fraction,
     **public: Any,
 ) -> int:
-    """Return the outcome of an exact sampler that is proved to be ``loss``-DP."""
-    return account._source(loss).sample(method, draw, law=law, **public)
+    """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof.
+
+    What the law follows from is ``held``; only an audit looks at it.
+    """
+    return account._source(loss).sample(method, draw, held=held, **public)
 
 
 def paid_ahead(account: Account, event: Event) -> Account:

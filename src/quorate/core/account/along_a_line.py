@@ -37,14 +37,13 @@ from numpy.typing import NDArray
 from quorate._validate import exact, is_integer
 from quorate.core.account.account import Account, sample_for
 from quorate.core.noise import NoiseSource
-from quorate.core.noise.composed_laws import PiecewiseLaw
-from quorate.core.noise.exponential import check_pieces, choose_weighted, weighted_probabilities
-from quorate.core.noise.flips import first_heads, flip_probabilities
+from quorate.core.noise.exponential import check_pieces, choose_weighted
+from quorate.core.noise.flips import first_heads
 from quorate.core.questions.lines import SealedLine, opened_line
 from quorate.core.sealed import check_sealed
 from quorate.exceptions import ParameterError
 
-__all__ = ["EVERY_POINT", "Scale", "choose_point", "point_law"]
+__all__ = ["EVERY_POINT", "Scale", "choose_point"]
 
 Integers = NDArray[np.int64]
 Places = NDArray[np.uint64]
@@ -120,7 +119,7 @@ def choose_point(
         account,
         "ordered_flips" if flips else "ordered_choice",
         draw,
-        law=lambda: entries.law(losses, rate=rate, flips=flips),
+        held=(entries, losses),
         loss=rate * exact(line.moves.spread),
         rate=rate,
         lower=lower,
@@ -128,20 +127,6 @@ def choose_point(
         scales=scales,
     )
     return entries.point(number)
-
-
-def point_law(
-    lengths: Places, losses: Integers, *, rate: Fraction, flips: bool = False
-) -> NDArray[np.float64]:
-    """Return the probability of each piece of plain losses, in floating point; for audits.
-
-    >>> point_law(np.array([1, 1]), np.array([0, 1]), rate=Fraction(1)).round(4).tolist()
-    [0.7311, 0.2689]
-    """
-    if not flips:
-        return weighted_probabilities(lengths, losses, rate=rate)
-    sizes, losses = check_pieces(lengths, losses)
-    return flip_probabilities(sizes.astype(np.float64), losses.astype(np.float64) * -float(rate))
 
 
 @dataclass(frozen=True)
@@ -199,12 +184,6 @@ class _Entries:
                 return self.lower + -self.lower % stride + number * stride
             number -= int(before[-1])
         raise AssertionError("There are not so many points.")
-
-    def law(self, losses: Integers, *, rate: Fraction, flips: bool) -> PiecewiseLaw:
-        """Return the law of the index of the entry; for audits."""
-        weights, repeated = np.concatenate(self.weights), np.tile(losses, len(self.scales))
-        chances = point_law(weights, repeated, rate=rate, flips=flips)
-        return PiecewiseLaw(0, np.concatenate(self.held), chances)
 
 
 def _is_scale(scale: Scale) -> bool:

@@ -35,17 +35,15 @@ from quorate._validate import exact, float_down, float_up
 from quorate.core.account.account import Account, noise_for, sample_for
 from quorate.core.guarantees import Approximate
 from quorate.core.noise import NoiseSource
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.core.noise.exact_decisions import exp_enclosure
 from quorate.core.noise.exponential import choose_heavy
-from quorate.core.questions.ballots import SealedVotes, opened_votes
+from quorate.core.questions.ballots import SealedVotes
 from quorate.core.questions.votes import Key, sorted_votes
-from quorate.core.sealed import check_sealed
+from quorate.core.sealed import check_sealed, opened
 
 __all__ = [
     "cut_off_scale",
     "draw_key",
-    "key_law",
     "largest_mass",
     "listed",
     "popular_event",
@@ -67,7 +65,7 @@ def draw_key(votes: SealedVotes, *, size: int, rate: Fraction, account: Account)
     """
     check_sealed(votes, SealedVotes)
     account.check_seal(votes)
-    counts = listed(opened_votes(votes), size)
+    counts = listed(opened(votes), size)
     seen = list(counts)
 
     def draw(noise: NoiseSource) -> int:
@@ -87,7 +85,7 @@ def draw_key(votes: SealedVotes, *, size: int, rate: Fraction, account: Account)
         account,
         "universe_choice",
         draw,
-        law=lambda: key_law(counts, size=size, rate=rate),
+        held=counts,
         loss=rate * votes.moves.spread,
         rate=rate,
         size=size,
@@ -109,7 +107,7 @@ def popular_keys(
     account.check_seal(votes)
     moved = int(votes.moves.l1)
     noise = noise_for(account, popular_event(epsilon, reach, moved=moved))
-    return _above(opened_votes(votes), cut_off_scale(epsilon, moved=moved), reach, noise)
+    return _above(opened(votes), cut_off_scale(epsilon, moved=moved), reach, noise)
 
 
 def _above(
@@ -170,27 +168,6 @@ def listed(votes: Mapping[Key, int], size: int) -> dict[int, int]:
     {3: 2, 4: 1}
     """
     return {int(key): count for key, count in sorted_votes(votes, size=size).items()}
-
-
-def key_law(counts: Mapping[int, int], *, size: int, rate: Fraction) -> PiecewiseLaw:
-    """Divide the universe at the keys with votes: runs of unseen keys, and single seen keys.
-
-    >>> key_law({1: 1}, size=3, rate=Fraction(1)).probabilities.round(4).tolist()
-    [0.2119, 0.5761, 0.2119]
-    """
-    lengths: list[int] = []
-    exponents: list[float] = []
-    most, after = max(counts.values(), default=0), 0
-    for key, count in [*counts.items(), (size, None)]:
-        if key > after:
-            lengths.append(key - after)
-            exponents.append(math.log(key - after) - float(rate) * most)
-        if count is not None:
-            lengths.append(1)
-            exponents.append(float(rate) * (count - most))
-        after = key + 1
-    weights = np.exp(np.array(exponents) - max(exponents))
-    return PiecewiseLaw(0, np.array(lengths, dtype=object), weights / weights.sum())
 
 
 def unseen_key(rank: int, seen: list[int]) -> int:

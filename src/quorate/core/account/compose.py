@@ -36,17 +36,14 @@ from quorate.core.guarantees import (
     Approximate,
     Event,
     Gaussian,
-    Guarantee,
     Nothing,
-    Numerics,
     Pure,
     Relation,
     Subsampled,
-    Trust,
 )
 from quorate.exceptions import ParameterError, UnsupportedEventError
 
-__all__ = ["delta_of", "guarantee", "price"]
+__all__ = ["delta_of", "price"]
 
 _Stated = Pure | Approximate
 
@@ -110,35 +107,6 @@ def delta_of(event: Event, *, epsilon: float, relation: Relation = Relation.REPL
         return simple
     loss = chain.loss()
     return simple if loss is None else min(simple, loss.delta(epsilon))
-
-
-def guarantee(
-    event: Event,
-    *,
-    delta: float = 0.0,
-    unit: str = "user",
-    relation: Relation = Relation.REPLACE,
-    trust: Trust = Trust.CENTRAL,
-    numerics: Numerics = Numerics.EXACT,
-) -> Guarantee:
-    """Return the guarantee of ``event`` at ``delta``.
-
-    Examples
-    --------
-    >>> guarantee(Pure(0.5), unit="patient").epsilon
-    0.5
-    >>> guarantee(Gaussian(3.0)).holds
-    False
-    """
-    return Guarantee(
-        epsilon=price(event, delta=delta, relation=relation),
-        delta=float(delta),
-        unit=unit,
-        relation=relation,
-        trust=trust,
-        numerics=numerics,
-        events=(event,),
-    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from quorate.core.guarantees import (
     Subsampled,
     compose_events,
 )
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.core.people import People
 from quorate.core.public_randomness import RandomState
 from quorate.core.sealed import Sealed, opened, seal
@@ -130,12 +129,8 @@ class SampleAccount(Account):
         if n_users == 0:
             return np.empty(0, dtype=np.int64)
         whole = 2 ** (32 * n_users)
-
-        def law() -> PiecewiseLaw:
-            return PiecewiseLaw(0, np.array([whole], dtype=object), np.ones(1))
-
         # Nobody is told who is in the sample, nor among how many: an auditor sees one secret draw.
-        drawn = self._noise.sample("secret_sample", lambda n: n.uniform_below(whole), law=law)
+        drawn = self._noise.sample("secret_sample", lambda n: n.uniform_below(whole), held=whole)
         bits = (drawn % whole).to_bytes(4 * n_users, "little")
         chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
         return np.asarray(np.flatnonzero(chosen), dtype=np.int64)

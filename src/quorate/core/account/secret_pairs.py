@@ -19,6 +19,7 @@ under either relation; the positions of rows may shift.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import Relation
 from quorate.core.people import People, PerUser
 from quorate.core.sealed import SealedRows, seal_rows
-from quorate.core.users.crowd import call_quietly
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.core.users.crowd import is_rows, told
+from quorate.exceptions import ParameterError
 
 __all__ = ["secret_pairs"]
 
@@ -97,7 +98,6 @@ def _pairs(rows: NDArray[Any], made: Callable[[NDArray[Any]], NDArray[Any]] | No
     paired = np.ascontiguousarray(rows[: 2 * pairs]).reshape(pairs, 2, *rows.shape[1:])
     if made is None:
         return paired
-    found = call_quietly(lambda: np.asarray(made(paired)))
-    if found is None or found.shape[:1] != (pairs,) or found.dtype.kind not in "fiub":
-        raise SchemaError("Expected numbers, one row a pair; what was found is withheld.")
-    return found
+    return told(
+        lambda: np.asarray(made(paired)), "numbers, one row a pair", partial(is_rows, size=pairs)
+    )

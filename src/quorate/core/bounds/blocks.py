@@ -1,23 +1,24 @@
-r"""Several vectors per person, each with its own length: a person's contribution to a table.
+"""Several bounds next to each other: several vectors a person, each bounded by itself.
 
-A table has one block for each number of a cell (its records, its users, a sum), and a block has one
-coordinate per group. Each block of a person is scaled down to its own length, whatever is in the
-other blocks.
+A table has one block for each number of a cell (its records, its people, a sum), and a block has
+one coordinate a group. Several columns have shares each. Each block of a person is clipped to its
+own bound, whatever the other blocks hold.
 
-The sensitivity of a sum follows from the blocks: their L1 norms and their squared L2 norms add up,
-and joint noise depends on the *largest* L1 norm of a block.
+How far one user moves a sum follows from the blocks: in the L1 norm and in the squared L2 norm they
+add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate import _validate
-from quorate.core.bounds.grid import Bound
-from quorate.core.bounds.lengths import Lengths
+from quorate._validate import readonly
+from quorate.core.bounds.grid import Bound, Joint, enlarged
 from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
 
@@ -26,45 +27,44 @@ __all__ = ["Blocks"]
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Bound):
-    """One vector for each number of a cell, one after the other, each with a bounded length.
+    """Points of several bounds, one after the other.
 
     Parameters
     ----------
-    parts : tuple of Lengths
-        The bounds of the blocks; all have the same dimension (the number of groups) and the same
-        norm.
+    parts : tuple of Bound
 
     Examples
     --------
-    >>> both = Blocks((Lengths(5.0, 2, norm=1, signed=False), Lengths(1.0, 2, norm=1)))
+    >>> from quorate.core.bounds.grid import Ball
+    >>> counts = Ball(5.0, dimension=2, norm=1, signed=False)
+    >>> both = Blocks((counts, Ball(1.0, dimension=2, norm=1)))
     >>> both.clip([[6.0, 4.0, 0.5, -1.5]]).round(6)
     array([[ 3.  ,  2.  ,  0.25, -0.75]])
-    >>> both.change_in_steps(1.0, Relation.REPLACE), both.blocks_in_steps(1.0, Relation.REPLACE)
-    ((12, 54), (2, 10))
+    >>> both.change_in_steps(1.0, Relation.REPLACE), both.joint_in_steps(1.0, Relation.REPLACE)
+    ((12, 54), ('blocks_laplace', (2, 2), 10))
     """
 
-    parts: tuple[Lengths, ...]
+    parts: tuple[Bound, ...]
 
     def __post_init__(self) -> None:
-        _validate.positive_integer(parts=len(self.parts))
-        if len({(part.dimension, part.norm) for part in self.parts}) > 1:
-            raise ParameterError("Expected blocks of one dimension and one norm.")
-        centre = np.zeros(self.groups * len(self.parts))
-        centre.flags.writeable = False
-        object.__setattr__(self, "centre", centre)
+        given = isinstance(self.parts, tuple) and all(isinstance(p, Bound) for p in self.parts)
+        if not (given and self.parts):
+            raise ParameterError("Expected a tuple of bounds, at least one.")
+        centre = np.concatenate([part.centre for part in self.parts])
+        object.__setattr__(self, "centre", readonly(centre))
         object.__setattr__(self, "dimension", len(centre))
 
     @property
-    def groups(self) -> int:
-        """Number of coordinates of a block."""
-        return self.parts[0].dimension
+    def places(self) -> list[slice]:
+        """Where each block lies."""
+        ends = np.cumsum([0, *(part.dimension for part in self.parts)]).tolist()
+        return [slice(start, stop) for start, stop in pairwise(ends)]
 
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
     ) -> None:
-        """Scale each block down to its length; one with NaN or infinity becomes 0."""
-        for number, part in enumerate(self.parts):
-            block = slice(number * self.groups, (number + 1) * self.groups)
+        """Clip each block of a row to its bound."""
+        for part, block in zip(self.parts, self.places, strict=True):
             part.offsets_in_steps(values[:, block], step, out=out[:, block])
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
@@ -72,14 +72,17 @@ class Blocks(Bound):
         plain, squared = zip(*self._changes(step, relation), strict=True)
         return sum(plain), sum(squared)
 
-    def blocks_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the number of blocks, and the largest L1 norm of a change of one of them."""
-        return len(self.parts), max(plain for plain, _ in self._changes(step, relation))
+    def joint_in_steps(self, step: float, relation: Relation) -> Joint | None:
+        """Return blocks of one size, and the largest L1 norm of a change of one of them."""
+        sizes = {part.dimension for part in self.parts}
+        plain = [each for each, _ in self._changes(step, relation)]
+        shape = len(plain), self.dimension // len(plain)
+        return ("blocks_laplace", shape, max(plain)) if len(sizes) == 1 else None
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the largest L1 and L2 norm of a change, rounded up."""
         plain, root = zip(*(part.change(relation) for part in self.parts), strict=True)
-        return sum(plain) * _UP, float(np.linalg.norm(root)) * _UP
+        return enlarged(math.fsum(plain)), enlarged(math.hypot(*root))
 
     @property
     def largest_offset(self) -> float:
@@ -91,7 +94,3 @@ class Blocks(Bound):
 
     def _key(self) -> tuple[object, ...]:
         return type(self), *(part._key() for part in self.parts)
-
-
-# More than the rounding errors of adding up a few numbers.
-_UP = 1 + 2.0**-40

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,10 +36,13 @@ __all__ = [
     "Ball",
     "Bound",
     "Box",
-    "Boxed",
     "Grid",
     "Interval",
+    "Joint",
+    "Law",
+    "enlarged",
     "join_halves",
+    "row_lengths",
 ]
 
 _SMALLEST = 2.0**-256
@@ -49,6 +52,11 @@ _LOW = 2**32 - 1
 # Integers up to here are exact as floats, so that blocks can be summed by the float units.
 MAX_STEPS = 2**52
 SUM_LIMIT = 2**62
+
+
+Law = Literal["balanced_laplace", "blocks_laplace", "cube_laplace"]
+Joint = tuple[Law, tuple[int, ...], int]
+"""A law of joint noise, the shape of the leading coordinates that it is for, and their change."""
 
 
 class Bound(ABC):
@@ -119,6 +127,14 @@ class Bound(ABC):
         """Largest L2 distance of two offsets, rounded up."""
         return self.change(Relation.REPLACE)[1]
 
+    def joint_in_steps(self, step: float, relation: Relation) -> Joint | None:
+        """Return the joint noise for this shape, if any, and the largest change by one user.
+
+        That is the largest coordinate of a cube, the longest block in L1, or of shares the larger
+        one of the sums of rises and of falls, twice. Coordinates beside them count as in L1.
+        """
+        return None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bound) and self._key() == other._key()
 
@@ -133,18 +149,6 @@ class Bound(ABC):
         names = self.__dataclass_fields__  # type: ignore[attr-defined]
         values = [np.asarray(getattr(self, name), np.float64).tobytes() for name in names]
         return type(self), *values
-
-
-@runtime_checkable
-class Boxed(Protocol):
-    """A bound of which some leading coordinates are a box."""
-
-    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the number of these coordinates, and the largest change of an integer sum.
-
-        Of these coordinates only the largest change counts; the others are added as in L1.
-        """
-        ...
 
 
 class _Rectangle(Bound):
@@ -189,9 +193,9 @@ class _Rectangle(Bound):
         moves = self._changes_in_steps(step, relation)
         return sum(moves), sum(move * move for move in moves)
 
-    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the number of coordinates and the largest of their limits."""
-        return self.dimension, max(self._changes_in_steps(step, relation))
+    def joint_in_steps(self, step: float, relation: Relation) -> Joint:
+        """Return a cube of all coordinates, and the largest of their limits."""
+        return "cube_laplace", (self.dimension,), max(self._changes_in_steps(step, relation))
 
     def _changes_in_steps(self, step: float, relation: Relation) -> list[int]:
         below, above = -np.trunc(self._below / step), np.trunc(self._above / step)
@@ -202,7 +206,7 @@ class _Rectangle(Bound):
         """Return the norms of the full widths, or of the half-widths."""
         replaced = relation is Relation.REPLACE
         changes = (np.add if replaced else np.maximum)(-self._below, self._above)
-        return _up(math.fsum(changes)), _up(math.hypot(*changes))
+        return enlarged(math.fsum(changes)), enlarged(math.hypot(*changes))
 
     @property
     def largest_offset(self) -> float:
@@ -267,9 +271,26 @@ class Box(_Rectangle):
         object.__setattr__(self, "upper", readonly(public_vector(upper, "upper")))
 
 
+def row_lengths(offsets: NDArray[np.float64], norm: int) -> NDArray[np.float64]:
+    """Return the L1 or L2 norm of each row, each computed by itself.
+
+    >>> row_lengths(np.array([[3.0, -4.0]]), 1), row_lengths(np.array([[3.0, -4.0]]), 2)
+    (array([7.]), array([5.]))
+    """
+    if norm == 1:
+        return np.asarray(np.vecdot(np.abs(offsets), np.ones(offsets.shape[1])))
+    return np.asarray(np.sqrt(np.vecdot(offsets, offsets)))
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Ball(Bound):
-    """A vector per user at L2 distance at most ``radius`` from ``centre``.
+    r"""A vector per user at distance at most ``radius`` from ``centre``, in the L2 or the L1 norm.
+
+    Two vectors of length R are at most 2R apart. If no coordinate is negative, as for counts, the
+    inner product is not either, and :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2 \le 2R^2`; in
+    one dimension they are at most R apart. If no coordinate exceeds e either, as for presence,
+    where it is 1, no coordinate moves by more than e: d coordinates are at most d e apart in L1,
+    and the root of d e^2 in L2. Adding or removing a person moves the sum by one vector.
 
     Parameters
     ----------
@@ -277,6 +298,11 @@ class Ball(Bound):
     centre : array-like of shape (dimension,), default=the origin
     dimension : int, optional
         Needed if no centre is given.
+    norm : {1, 2}, default=2
+    signed : bool, default=True
+        Whether coordinates of an offset may be negative. If not, negative ones are cut to 0.
+    entry : float, default=inf
+        What no coordinate exceeds, of those that are not negative.
 
     Examples
     --------
@@ -284,32 +310,51 @@ class Ball(Bound):
     array([[3., 4.]])
     >>> Ball(1.0, centre=[1.0, 1.0]).clip([[1.0, 7.0]]).round(6)
     array([[0., 1.]])
+    >>> Ball(7.0, dimension=2, norm=1, signed=False).clip([[6.0, 8.0], [-1.0, 2.0]]).round(6)
+    array([[3., 4.],
+           [0., 2.]])
     """
 
     radius: float
     centre: NDArray[np.float64]
+    norm: int
+    signed: bool
+    entry: float
 
     def __init__(
-        self, radius: float, *, centre: ArrayLike | None = None, dimension: int | None = None
+        self,
+        radius: float,
+        *,
+        centre: ArrayLike | None = None,
+        dimension: int | None = None,
+        norm: int = 2,
+        signed: bool = True,
+        entry: float = math.inf,
     ) -> None:
         _validate.positive(radius=radius)
+        _validate.one_of((1, 2), norm=norm)
         # Python compares integers of any size; a short NumPy float would squeeze 2^256 into itself.
         size = radius if isinstance(radius, numbers.Rational) else float(radius)
         if not _SMALLEST <= size <= LARGEST_SIZE:
             raise ParameterError(f"Expected 2^-256 <= radius <= 2^256, got radius={radius!r}.")
+        if not entry >= _SMALLEST or (signed and entry < math.inf):
+            raise ParameterError("Expected entry > 0, of coordinates that are not negative.")
         if dimension is None and centre is None:
             raise ParameterError("Ball needs dimension= or centre=; got neither.")
         if dimension is not None:
             _validate.positive_integer(dimension=dimension)
-        middle = np.zeros(dimension or 1) if centre is None else public_vector(centre, "centre")
-        if middle.size != (dimension or middle.size) or middle.size > LONGEST_VECTOR:
+        given = None if centre is None else public_vector(centre, "centre")
+        length = dimension or 0 if given is None else given.size
+        if length != (dimension or length) or length > LONGEST_VECTOR:
             raise ParameterError(
-                f"Expected a centre of length dimension={dimension!r} <= 2^30, "
-                f"got length {middle.size}."
+                f"Expected a centre of length dimension={dimension!r} <= 2^30, got length {length}."
             )
         object.__setattr__(self, "radius", float(radius))
-        object.__setattr__(self, "dimension", middle.size)
-        object.__setattr__(self, "centre", readonly(middle))
+        object.__setattr__(self, "dimension", length)
+        object.__setattr__(self, "centre", readonly(np.zeros(length) if given is None else given))
+        object.__setattr__(self, "norm", norm)
+        object.__setattr__(self, "signed", signed)
+        object.__setattr__(self, "entry", float(entry))
 
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
@@ -319,34 +364,59 @@ class Ball(Bound):
         with np.errstate(all="ignore"):
             central = not np.logical_or.reduce(self.centre)
             offsets = values if central else np.subtract(values, self.centre, out=out)
-            squares = np.vecdot(offsets, offsets)
-            factors = (radius / step) / np.maximum(np.sqrt(squares), radius)
+            if not self.signed:
+                offsets = np.clip(offsets, 0.0, self.entry, out=out)
+            lengths = row_lengths(offsets, self.norm)
+            factors = (radius / step) / np.maximum(lengths, radius)
+            known = np.isfinite(lengths)
+            if not self.signed:  # an infinity may have been cut
+                known &= np.isfinite(values).all(axis=1)
             np.multiply(offsets, factors[:, None], out=out)
-            (lost,) = (~np.isfinite(squares)).nonzero()
+            (lost,) = (~known).nonzero()
             if lost.size:
                 far = values[lost] * 2.0**-600 - self.centre * 2.0**-600
-                squares = np.vecdot(far, far)
-                far *= ((radius / step) / np.sqrt(squares))[:, None]
-                far[~np.isfinite(squares)] = 0.0
+                if not self.signed:
+                    np.clip(far, 0.0, self.entry * 2.0**-600, out=far)
+                far *= ((radius / step) / row_lengths(far, self.norm))[:, None]
+                far[~np.isfinite(values[lost]).all(axis=1)] = 0.0
                 out[lost] = far
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the integer parts of sqrt(d) r and r^2, or of the diameter, in steps."""
+        """Return the largest L1 norm and squared L2 norm of a change, in whole steps."""
+        plain, times = self._times(relation)
         (top, bottom), (unit, parts) = self.radius.as_integer_ratio(), step.as_integer_ratio()
         top, bottom = top * parts, bottom * unit
-        square, divisor = (4 if relation is Relation.REPLACE else 1) * top * top, bottom * bottom
-        # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
-        return math.isqrt(self.dimension * square // divisor), square // divisor
+        if self.norm == 1:
+            # Whole numbers that add up to at most the radius add up to at most its integer part.
+            length = top // bottom
+            l1, squared = plain * length, times * length * length
+        else:
+            square, divisor = times * top * top, bottom * bottom
+            # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
+            l1, squared = math.isqrt(self.dimension * square // divisor), square // divisor
+        if self.entry == math.inf:
+            return l1, squared
+        most = int(self.entry / step)
+        return min(l1, self.dimension * most), min(squared, self.dimension * most * most)
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return sqrt(d) r and r, or twice that."""
-        reach = 2 * self.radius if relation is Relation.REPLACE else self.radius
-        return _up(math.sqrt(self.dimension) * reach), reach
+        """Return the largest L1 norm and L2 norm of a change, rounded up."""
+        plain, times = self._times(relation)
+        reach, wide = math.sqrt(times) * self.radius, math.sqrt(self.dimension)
+        l1 = plain * self.radius if self.norm == 1 else enlarged(wide * reach)
+        l2 = enlarged(reach) if times == 2 else reach  # the other roots are whole
+        return min(l1, self.dimension * self.entry), min(l2, enlarged(wide * self.entry))
 
     @property
     def largest_offset(self) -> float:
         """Largest absolute value of a coordinate of an offset."""
-        return self.radius
+        return min(self.radius, self.entry)
+
+    def _times(self, relation: Relation) -> tuple[int, int]:
+        """Return the change over the radius: in the norm itself, and squared in the L2 norm."""
+        if relation is Relation.ADD_REMOVE or (self.dimension == 1 and not self.signed):
+            return 1, 1
+        return 2, 4 if self.signed else 2
 
 
 @dataclass(frozen=True)
@@ -512,6 +582,10 @@ def join_halves(halves: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(high >= limit, SUM_LIMIT, np.where(high < -limit, -SUM_LIMIT, joined))
 
 
-def _up(value: float) -> float:
-    """Round up by more than the errors of the few operations before."""
+def enlarged(value: float) -> float:
+    """Return more than a number by more than the rounding errors of few operations before it.
+
+    >>> enlarged(1.0) > 1.0
+    True
+    """
     return value * (1 + 2.0**-48)

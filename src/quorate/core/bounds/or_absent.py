@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.bounds.grid import Bound, Boxed
+from quorate.core.bounds.grid import Bound, Joint
 from quorate.core.guarantees import Relation
 
 __all__ = ["OrAbsent"]
@@ -71,15 +71,14 @@ class OrAbsent(Bound):
         other_l1, other_squared = self.inner.change_in_steps(step, relation)
         return max(other_l1, l1 + votes), max(other_squared, squared + votes * votes)
 
-    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the same for a box, whose largest coordinate counts, and its vote."""
-        if not isinstance(self.inner, Boxed):
-            return 0, self.change_in_steps(step, relation)[0]
-        votes = int(self.vote / step)
-        inside, change = self.inner.cube_in_steps(step, Relation.ADD_REMOVE)
-        if relation is Relation.ADD_REMOVE:
-            return inside, max(change, votes)
-        return inside, max(self.inner.cube_in_steps(step, relation)[1], change + votes)
+    def joint_in_steps(self, step: float, relation: Relation) -> Joint | None:
+        """Return the same for a box, whose largest coordinate counts, with a vote beside it."""
+        alone = self.inner.joint_in_steps(step, Relation.ADD_REMOVE)
+        both = self.inner.joint_in_steps(step, relation)
+        if alone is None or both is None or alone[0] != "cube_laplace":
+            return None
+        votes = int(self.vote / step) + (alone[2] if relation is Relation.REPLACE else 0)
+        return alone[0], alone[1], max(both[2], votes)
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the same in the units of the data."""

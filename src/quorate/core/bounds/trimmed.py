@@ -20,26 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.bounds.simplex import Shares, Simplex
+from quorate.core.bounds.grid import Bound, Joint, row_lengths
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Relation
 from quorate.exceptions import ParameterError
 
-__all__ = ["FEW", "Trimmed", "row_lengths"]
+__all__ = ["FEW", "Trimmed"]
 
 NORMS = (1, 2)
 FEW = 64
 """Up to so many categories noise balances; beyond, it gains less than one percent."""
-
-
-def row_lengths(offsets: NDArray[np.float64], norm: int) -> NDArray[np.float64]:
-    """Return the L1 or L2 norm of each row, each computed by itself.
-
-    >>> row_lengths(np.array([[3.0, -4.0]]), 1), row_lengths(np.array([[3.0, -4.0]]), 2)
-    (array([7.]), array([5.]))
-    """
-    if norm == 1:
-        return np.asarray(np.vecdot(np.abs(offsets), np.ones(offsets.shape[1])))
-    return np.asarray(np.sqrt(np.vecdot(offsets, offsets)))
 
 
 def _rises(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -47,7 +37,7 @@ def _rises(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Trimmed(Shares):
+class Trimmed(Bound):
     r"""An offset of at most ``radius`` from ``centre``, or shares outside, or a vote of absence.
 
     Rows have a user's d shares, d + 1 columns that are not used, and a last one that is 1 for an
@@ -169,10 +159,10 @@ class Trimmed(Shares):
         moves = (double, squared + far_squared, squared + vote**2, 2 * whole**2)
         return max(l1_moves), max(*moves, far_squared + vote**2)
 
-    def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+    def joint_in_steps(self, step: float, relation: Relation) -> Joint | None:
         """All offsets balance if the last one is not written; see the proof."""
         change = self.change_in_steps(step, relation)[0]
-        return (self.categories - 1 if self.balanced else 0), change
+        return ("balanced_laplace", (self.categories - 1,), change) if self.balanced else None
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the same in the units of the shares, rounded up."""

@@ -13,11 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from quorate import _validate
 from quorate.core.noise import NoiseSource
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.exceptions import ParameterError
 
 __all__ = ["MOST_EXPECTED", "RareSuccesses"]
@@ -28,8 +25,6 @@ MOST_EXPECTED = 32
 _BITS_AT_ONCE = 64
 # Room for the rounding of a few hundred steps and for e^32, by which terms grow.
 _GUARD = 96
-# With an expectation of at most 32 more successes have a chance below 1e-80.
-_MOST_LISTED = 200
 
 Enclosure = Callable[[int], tuple[int, int]]
 """From bits to integers ``low <= 2**bits * chance <= high`` that are a few units apart."""
@@ -52,8 +47,6 @@ class RareSuccesses:
     >>> coins = RareSuccesses(4, lambda bits: (1 << bits - 1, 1 << bits - 1))
     >>> 0 <= coins.draw(SecureNoise()) <= 4
     True
-    >>> coins.law().probabilities.round(4).tolist()
-    [0.0625, 0.25, 0.375, 0.25, 0.0625]
     """
 
     trials: int
@@ -82,19 +75,6 @@ class RareSuccesses:
             found = self._locate(drawn, bits)
             if found is not None:
                 return found
-
-    def law(self) -> PiecewiseLaw:
-        """Return the law in floating point; for audits."""
-        bits = 64 + self.trials.bit_length()
-        chance = sum(self.chance(bits)) / (2 << bits)
-        log_odds = math.log(chance) - math.log1p(-chance)
-        listed = range(min(self.trials, _MOST_LISTED) + 1)
-        term, masses = self.trials * math.log1p(-chance), []
-        for k in listed:
-            masses.append(math.exp(term))
-            term += log_odds + math.log(max(self.trials - k, 1)) - math.log(k + 1)
-        probabilities = np.array(masses)
-        return PiecewiseLaw(0, np.ones(len(listed), np.int64), probabilities / probabilities.sum())
 
     def _locate(self, drawn: int, bits: int) -> int | None:
         """Return the k with F(k - 1) <= V < F(k), or None if more digits of V are needed.

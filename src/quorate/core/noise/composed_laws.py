@@ -12,7 +12,6 @@ import hashlib
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count as turns
 from typing import TYPE_CHECKING, Any, cast
@@ -32,7 +31,6 @@ __all__ = [
     "JOINT_LAWS",
     "SECRETS",
     "ComposedLaws",
-    "PiecewiseLaw",
     "Sampler",
     "block_integers",
     "cube_integers",
@@ -54,35 +52,6 @@ SECRETS = 2**256
 
 Sampler = Callable[["NoiseSource"], int]
 """Makes all draws of one outcome from the source it is given."""
-
-
-@dataclass(frozen=True)
-class PiecewiseLaw:
-    """The law of an integer that is uniform on each of consecutive pieces; for audits.
-
-    Parameters
-    ----------
-    lower : int
-        The first integer of the first piece.
-    lengths : array of integers
-        How many integers each piece has; 0 is allowed.
-    probabilities : array of float
-        The probability of each piece.
-
-    Examples
-    --------
-    >>> PiecewiseLaw(0, np.array([3, 1]), np.array([0.75, 0.25])).size
-    4
-    """
-
-    lower: int
-    lengths: NDArray[Any]
-    probabilities: NDArray[np.float64]
-
-    @property
-    def size(self) -> int:
-        """The total number of integers."""
-        return sum(int(length) for length in self.lengths)
 
 
 def cube_integers(
@@ -260,22 +229,21 @@ class ComposedLaws(ABC):
         method: str,
         draw: Sampler,
         *,
-        law: Callable[[], PiecewiseLaw],
+        held: Any,
         **public: Any,
     ) -> int:
         """Return the outcome of a sampler whose inner draws differ in number and range.
 
         The release is the outcome of the draws together, so a recording or an audit sees one call
-        of ``method`` with its ``public`` parameters. Here ``draw`` is called; a source that must
-        know all possible outcomes uses the exact ``law`` instead.
+        of ``method`` with its ``public`` parameters. Here ``draw`` is run; a source that needs to
+        know what could have come out finds the exact law from what is ``held``, or calls it.
 
         >>> from quorate.core.noise import SecureNoise
-        >>> die = PiecewiseLaw(1, np.array([6]), np.array([1.0]))
         >>> throw = lambda noise: 1 + noise.uniform_below(6)
-        >>> SecureNoise().sample("die", throw, law=lambda: die) in range(1, 7)
+        >>> SecureNoise().sample("die", throw, held=6) in range(1, 7)
         True
         """
-        return self._sample(method, public, draw, law)
+        return self._sample(method, public, draw, held)
 
     @abstractmethod
     def _add(self, law: str, values: Integers, scale: float) -> Integers: ...
@@ -314,9 +282,7 @@ class ComposedLaws(ABC):
         noise = block_integers(*values.shape, steps=steps, below=self._uniform_below)
         return _added(values.ravel(), [z for block in noise for z in block]).reshape(values.shape)
 
-    def _sample(
-        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
-    ) -> int:
+    def _sample(self, method: str, public: dict[str, Any], draw: Sampler, held: Any) -> int:
         return draw(cast("NoiseSource", self))
 
     def _bernoulli_exp(self, x: Fraction) -> bool:

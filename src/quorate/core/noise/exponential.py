@@ -36,7 +36,7 @@ __all__ = [
     "check_pieces",
     "choose_heavy",
     "choose_weighted",
-    "weighted_probabilities",
+    "gaps_of",
 ]
 
 _PROPOSAL_BITS = 61
@@ -85,27 +85,13 @@ def choose_weighted(
     if not (isinstance(rate, Fraction) and rate >= 0):
         raise ParameterError(f"Expected rate to be a Fraction >= 0, got rate={rate!r}.")
     lengths, losses = check_pieces(lengths, losses)
-    gaps = _gaps(lengths, losses)
+    gaps = gaps_of(lengths, losses)
     proposal = Proposal.of(lengths, gaps, rate)
     while True:
         piece, height = proposal.locate(noise.uniform_below(proposal.total))
         target = _Target(int(lengths[piece]), rate * int(gaps[piece]), proposal.shift)
         if target.exceeds(height, noise, size=proposal.size(piece)):
             return piece
-
-
-def weighted_probabilities(
-    lengths: NDArray[np.uint64], losses: NDArray[np.int64], *, rate: Fraction
-) -> NDArray[np.float64]:
-    """Return the law of :func:`choose_weighted` in floating point, for audits and plans.
-
-    >>> weighted_probabilities(np.array([3, 1]), np.array([0, 0]), rate=Fraction(1)).tolist()
-    [0.75, 0.25]
-    """
-    lengths, losses = check_pieces(lengths, losses)
-    with np.errstate(over="ignore", under="ignore"):
-        weights = lengths * np.exp(-float(rate) * _gaps(lengths, losses))
-    return np.asarray(weights / weights.sum())
 
 
 @dataclass(frozen=True)
@@ -244,8 +230,12 @@ def check_pieces(
     return lengths, losses.astype(np.int64, copy=False)
 
 
-def _gaps(lengths: NDArray[np.uint64], losses: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return losses minus the smallest loss of a non-empty piece; zero for empty pieces."""
+def gaps_of(lengths: NDArray[np.uint64], losses: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return losses minus the smallest loss of a piece that is not empty; zero for empty ones.
+
+    >>> gaps_of(np.array([0, 3, 1], dtype=np.uint64), np.array([-9, 5, 7]))
+    array([0, 0, 2], dtype=uint64)
+    """
     covered = lengths > 0
     best = losses.min(where=covered, initial=np.iinfo(np.int64).max)
     # Wrap-around subtraction of the two's complements is exact, because a gap is below 2**64.

@@ -14,20 +14,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-
-import numpy as np
-from numpy.typing import NDArray
 
 from quorate.core.noise import NoiseSource
 from quorate.core.noise.binomial import MOST_EXPECTED, RareSuccesses
 from quorate.core.noise.exact_decisions import exp_enclosure
 
-__all__ = ["binomial", "first_heads", "flip_probabilities"]
+__all__ = ["binomial", "first_heads"]
 
 # Arrivals expected in one stretch of time: nobody arrives in one of a million.
 _ARRIVALS = 14.0
-_NODES = 40
 
 
 @dataclass(frozen=True)
@@ -115,33 +110,3 @@ def first_heads(
         place -= arrived[level]
         level += 1
     return level
-
-
-def flip_probabilities(
-    sizes: NDArray[np.float64], exponents: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    r"""Return the law of :func:`first_heads` in floating point; for audits.
-
-    Level j has probability
-    :math:`\int_0^1 N_j p_j (1 - t p_j)^{-1} \prod_i (1 - t p_i)^{N_i} \, dt`. The integrand
-    decreases from 0 on, on a scale given by the number of heads, so the panels of the integration
-    grow from there.
-
-    >>> flip_probabilities(np.array([1.0, 1.0]), np.log([1.0, 0.5])).round(6).tolist()
-    [0.75, 0.25]
-    """
-    flips = np.exp(exponents - np.max(exponents, where=sizes > 0, initial=-np.inf))
-    flips = np.where(sizes > 0, flips, 0.0)
-    heads = float(sizes @ flips)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    edges = [0.0]
-    while edges[-1] < 1.0:
-        edges.append(min(1.0, max(0.5 / heads, 1.7 * edges[-1])))
-    chances = np.zeros(len(sizes))
-    for start, stop in pairwise(edges):
-        for node, weight in zip(nodes, weights, strict=True):
-            t = start + (stop - start) * (node + 1) / 2
-            log_none = float(sizes @ np.log1p(-t * flips))
-            here = sizes * flips / (1.0 - t * flips) * math.exp(log_none)
-            chances += (stop - start) / 2 * weight * here
-    return np.asarray(chances / chances.sum())

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact
 from quorate.core.noise import NoiseSource
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.core.noise.exact_decisions import exp_enclosure
 from quorate.core.noise.exponential import choose_weighted
 from quorate.exceptions import ParameterError
@@ -105,7 +104,7 @@ class TruncatedLaplace:
         return noise.sample(
             "truncated_laplace",
             lambda source: choose_weighted(ones, self._gaps, rate=rate, noise=source),
-            law=lambda: PiecewiseLaw(0, ones, self.probabilities),
+            held=self,
             rate=rate,
             reach=self.reach,
         )

@@ -16,45 +16,37 @@ from numpy.typing import NDArray
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.questions.votes import Key, count_votes, sorted_votes
-from quorate.core.sealed import _KEY, Closed, Sealed, seal
-from quorate.core.users.crowd import call_quietly
+from quorate.core.sealed import _KEY, Closed, Sealed, opened, seal
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
-from quorate.exceptions import RelationMismatchError, SchemaError, SealedError
+from quorate.exceptions import RelationMismatchError
 
 __all__ = [
     "Ballots",
     "SealedVotes",
     "VotesOf",
     "ballots_of",
-    "opened_ballots",
-    "opened_votes",
 ]
 
 
-class Ballots(Closed):
+class Ballots(Closed[NDArray[Any]]):
     """One key for each user; a value that is not a key of the universe is no vote."""
 
-    __slots__ = ("__keys", "among", "relation")
+    __slots__ = ()
+    _asked = "people.ballots(...)"
     _how = "Count the votes, or give it to a protocol of reports."
-
-    def __init__(
-        self, key: object, keys: NDArray[Any], relation: Relation, among: object | None
-    ) -> None:
-        if key is not _KEY:
-            raise SealedError("Only a question to People makes Ballots: ask people.ballots(...).")
-        self.__keys, self.relation, self.among = keys, relation, among
 
     def __repr__(self) -> str:
         return "Ballots(one key a user)"
 
     def votes(self, size: int | None = None) -> SealedVotes:
         """Count the votes for each key; keys are integers below ``size``, or anything hashable."""
-        counts = count_votes(self.__keys, size=size)
+        counts = count_votes(opened(self), size=size)
         return SealedVotes(_KEY, counts, Moves.of_tally(self.relation), self.relation, self.among)
 
     def of_key(self, key: Key | None) -> Sealed:
         """Count the votes for one public key; None has no votes."""
-        keys = self.__keys
+        keys = opened(self)
         if key is None:
             votes = 0
         elif keys.dtype.kind == "O":  # what is no key may refuse to be compared
@@ -64,16 +56,12 @@ class Ballots(Closed):
         moves = Moves.of_tally(self.relation).of_some(1)
         return seal([votes], moves.of_one(moves.largest), self.relation, self.among)
 
-    def _open(self, key: object) -> NDArray[Any]:
-        if key is not _KEY:
-            self._refuse()
-        return self.__keys
 
-
-class SealedVotes(Closed):
+class SealedVotes(Closed[Mapping[Key, int]]):
     """The number of votes for each key; which keys have votes is also private."""
 
-    __slots__ = ("__counts", "among", "moves", "relation")
+    __slots__ = ("moves",)
+    _asked = "people.ballots(...).votes()"
     _how = "Give it to ChooseKey, StableChoice or StableHistogram."
 
     def __init__(
@@ -84,10 +72,8 @@ class SealedVotes(Closed):
         relation: Relation,
         among: object | None,
     ) -> None:
-        if key is not _KEY:
-            raise SealedError("Only Ballots make SealedVotes: ask people.ballots(...).votes().")
-        self.__counts, self.moves = counts, moves
-        self.relation, self.among = relation, among
+        super().__init__(key, counts, relation, among)
+        self.moves = moves
 
     def __repr__(self) -> str:
         return f"SealedVotes(one user moves {self.moves.l1} votes)"
@@ -100,15 +86,10 @@ class SealedVotes(Closed):
         """
         if self.relation is not other.relation or self.among is not other.among:
             raise RelationMismatchError("Expected votes of the same people.")
-        counts = sorted_votes(self.__counts, size=shift)
-        behind = {key: n for key, n in other.__counts.items() if type(key) is int and key >= 0}
+        counts = sorted_votes(opened(self), size=shift)
+        behind = {key: n for key, n in opened(other).items() if type(key) is int and key >= 0}
         counts |= {shift + int(key): count for key, count in behind.items()}
         return SealedVotes(_KEY, counts, self.moves.beside(other.moves), self.relation, self.among)
-
-    def _open(self, key: object) -> Mapping[Key, int]:
-        if key is not _KEY:
-            self._refuse()
-        return self.__counts
 
 
 @dataclass(frozen=True)
@@ -119,10 +100,11 @@ class VotesOf:
 
     def __call__(self, part: UserData) -> NDArray[Any]:
         """Return one key per user."""
-        found = call_quietly(lambda: _kept_apart(self.choice(part)))
-        if found is None or found.shape != (part.n_users,):
-            raise SchemaError("Expected one key a user; what was found is withheld.")
-        return found
+        alone = (part.n_users,)
+        keys = told(
+            lambda: _kept_apart(self.choice(part)), "one key a user", lambda k: k.shape == alone
+        )
+        return keys
 
 
 def ballots_of(
@@ -146,13 +128,3 @@ def _kept_apart(keys: Any) -> NDArray[Any]:
     for place, key in enumerate(keys):
         found[place] = key
     return found
-
-
-def opened_ballots(ballots: Ballots) -> NDArray[Any]:
-    """Return the keys; for a protocol whose devices send privately randomized reports."""
-    return ballots._open(_KEY)
-
-
-def opened_votes(votes: SealedVotes) -> Mapping[Key, int]:
-    """Return the votes; for a mechanism that has recorded their cost."""
-    return votes._open(_KEY)

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.bounds.blocks import Blocks
-from quorate.core.bounds.grid import Grid
+from quorate.core.bounds.grid import Ball, Grid
 from quorate.core.bounds.lengths import capped_steps
-from quorate.core.users.crowd import call_quietly
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
 
@@ -45,10 +45,10 @@ _EXACT = 2.0**53
 class AddedCells:
     """Adds up the bounded cells of the users of a part; runs where they are stored.
 
-    >>> from quorate.core.bounds.lengths import Lengths
     >>> people = UserData.from_arrays([[9.0], [1.0]], users=["ann", "bob"])
     >>> held = lambda users: (np.array([0, 0, 1]), np.array([0, 1, 1]), [np.array([6.0, 2.0, 1.0])])
-    >>> AddedCells(held, Grid(Blocks((Lengths(4.0, 2, norm=1),)), step=2.0**-8))(people) / 256
+    >>> bound = Blocks((Ball(4.0, dimension=2, norm=1),))
+    >>> AddedCells(held, Grid(bound, step=2.0**-8))(people) / 256
     array([2.99609375, 1.99609375])
     """
 
@@ -56,22 +56,20 @@ class AddedCells:
     grid: Grid
 
     def __post_init__(self) -> None:
-        if not isinstance(self.grid.bound, Blocks):
-            raise ParameterError(f"Expected a grid of blocks, got {self.grid.bound!r}.")
+        bound = self.grid.bound
+        parts = bound.parts if isinstance(bound, Blocks) else ()
+        balls = all(isinstance(part, Ball) and not part.centre.any() for part in parts)
+        if not balls or len({(part.dimension, type(part)) for part in parts}) != 1:
+            raise ParameterError(f"Expected a grid of blocks of one size, got {bound!r}.")
 
     def __call__(self, users: UserData) -> Integers:
         """Return the sum of each block in each group, in steps."""
-        found = call_quietly(lambda: self._sums(users))
-        if found is None:
-            raise SchemaError(
-                "Expected the person, the group and one number a block of each cell; what was "
-                "found is withheld, because it may quote records."
-            )
-        return found
+        expected = "the person, the group and one number a block of each cell"
+        return told(lambda: self._sums(users), expected)
 
     def _sums(self, users: UserData) -> Integers:
         bound: Any = self.grid.bound
-        groups = bound.groups
+        groups = bound.parts[0].dimension
         owners, places, blocks = self.cells(users)
         values = [np.asarray(each, dtype=np.float64) for each in blocks]
         if len(values) != len(bound.parts) or any(v.shape != owners.shape for v in values):

@@ -29,13 +29,13 @@ from quorate.core.people import People
 from quorate.core.public_randomness import RandomState
 from quorate.core.questions.votes import Key, count_votes
 from quorate.core.sealed import _KEY, Closed
-from quorate.core.users.crowd import call_quietly
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
 from quorate.core.users.grouping import mix, ranges
 from quorate.core.users.public_choices import public_word
-from quorate.exceptions import SchemaError, SealedError
+from quorate.exceptions import SchemaError
 
-__all__ = ["Division", "HeldKeys", "KeysOf", "division_of", "held_keys", "keys_by_hand"]
+__all__ = ["Division", "HeldKeys", "KeysOf", "held_keys", "keys_by_hand"]
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -57,26 +57,15 @@ class KeysOf(Protocol):
         """Return the key with this number."""
 
 
-class HeldKeys(Closed):
+class HeldKeys(Closed["Division"]):
     """The keys that each user holds."""
 
-    __slots__ = ("__division", "among", "relation")
+    __slots__ = ()
+    _asked = "held_keys(people, ...)"
     _how = "Give it to SetUnion."
-
-    def __init__(
-        self, key: object, division: Division, relation: Relation, among: object | None
-    ) -> None:
-        if key is not _KEY:
-            raise SealedError("Only a question to People makes HeldKeys: ask held_keys(people).")
-        self.__division, self.relation, self.among = division, relation, among
 
     def __repr__(self) -> str:
         return "HeldKeys(several a user)"
-
-    def _open(self, key: object) -> Division:
-        if key is not _KEY:
-            self._refuse()
-        return self.__division
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,21 +112,22 @@ class Division:
     def totals(
         self, playing: NDArray[np.bool_], before: Integers | None, *, most: int, radius: int
     ) -> Integers:
-        """Return the sum of the contributions of all users to each key.
+        """Return what everybody together adds to each key.
 
         Parameters
         ----------
         playing : array of bool
             Which keys are in play.
         before : array of integers or None
-            The noisy totals of the round before. A user with more than ``most`` keys in play
-            chooses those with the largest totals. Without totals the choice is random.
+            The noisy totals of the round before: who holds more than ``most`` keys in play takes
+            those with the largest. Without them, random ones.
         most : int
         radius : int
 
         Examples
         --------
-        >>> held = division_of(keys_by_hand([["a", "b"], ["b"]], Relation.REPLACE))
+        >>> from quorate.core.sealed import opened
+        >>> held = opened(keys_by_hand([["a", "b"], ["b"]], Relation.REPLACE))
         >>> held.totals(np.array([True, True]), None, most=9, radius=100)
         array([ 70, 170])
         >>> held.totals(np.array([True, True]), np.array([8, 7]), most=1, radius=100)
@@ -162,11 +152,6 @@ class Division:
         return np.asarray(found, dtype=np.int64)
 
 
-def division_of(held: HeldKeys) -> Division:
-    """Return the keys of all users; for a mechanism that has recorded their cost."""
-    return held._open(_KEY)
-
-
 def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None) -> HeldKeys:
     """Query which keys users hold; repetitions make no difference.
 
@@ -184,11 +169,10 @@ def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None)
             users = 1 + int(part[:, 0].max(initial=users))
             found.append(part)
         owners, numbers, own = np.concatenate(found).T
-        division = call_quietly(
-            lambda: Division.of(owners.astype(np.int64), numbers.view(np.int64), own, word, keys)
+        division = told(
+            lambda: Division.of(owners.astype(np.int64), numbers.view(np.int64), own, word, keys),
+            "a word for each key",
         )
-    if division is None:
-        raise SchemaError("Expected a word for each key; what was found is withheld.")
     return HeldKeys(_KEY, division, people.relation, people.among)
 
 
@@ -203,10 +187,8 @@ class _Holdings:
     keys: KeysOf
 
     def __call__(self, part: UserData) -> NDArray[np.uint64]:
-        found = call_quietly(lambda: _distinct(*self.keys(part), part.n_users))
-        if found is None:
-            raise SchemaError("Expected users and numbers of keys; what was found is withheld.")
-        owners, numbers = found
+        expected = "users and numbers of keys"
+        owners, numbers = told(lambda: _distinct(*self.keys(part), part.n_users), expected)
         own = part.keys()[owners]
         return np.column_stack([owners.astype(np.uint64), numbers.view(np.uint64), own])
 

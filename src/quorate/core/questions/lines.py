@@ -24,11 +24,11 @@ from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.questions.pairs import Verdict, refuse_unproved, worst_duels
 from quorate.core.questions.scores import bounded
-from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, seal, seal_rows
-from quorate.core.users.crowd import Crowd, call_quietly
+from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, opened, seal, seal_rows
+from quorate.core.users.crowd import Crowd, is_rows, told
 from quorate.core.users.data import UserData
 from quorate.core.users.grouping import group_by_user
-from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError, SealedError
+from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError
 
 if TYPE_CHECKING:
     from quorate.core.people import People
@@ -62,27 +62,22 @@ class Steps(Protocol):
     @property
     def size(self) -> int:
         """How many points the line has; public."""
-        ...
 
     @property
     def positions(self) -> Places:
         """The first point after each change, in increasing order."""
-        ...
 
     @property
     def user(self) -> Integers:
         """The user of each change."""
-        ...
 
     @property
     def after(self) -> Integers:
         """The user's count after the change."""
-        ...
 
     @property
     def initial(self) -> Integers:
         """The count of each user at the first point."""
-        ...
 
 
 # What is known of some users; its ``events`` are their steps.
@@ -174,34 +169,35 @@ class SpokenAlong(Protocol):
     @property
     def low(self) -> int:
         """Scores are clipped to this range; public."""
-        ...
 
     @property
     def high(self) -> int:
         """The upper end of the range; public."""
-        ...
 
     def __call__(self, view: View, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return each user's score at the first point, and after each of the own steps.
 
         A user's scores are a function of this user's records.
         """
-        ...
 
 
-class Walk(Closed):
+class Walk(Closed[tuple["People", "_Seen | None"]]):
     """People along a line; in memory their steps are computed only once."""
 
-    __slots__ = ("__here", "__people", "size", "view")
+    __slots__ = ("size", "view")
+    _asked = "people.walk(...)"
     _how = "Ask it for scores along the line, or for one row a user."
 
-    def __init__(self, key: object, people: People, crowd: Crowd, view: ViewOf) -> None:
-        if key is not _KEY:
-            raise SealedError("Only a question to People makes a Walk: ask people.walk(...).")
-        self.__people = people
-        self.__here = _Seen(crowd, view) if isinstance(crowd, UserData) else None
-        self.view = view
-        self.size = view.size
+    def __init__(
+        self,
+        key: object,
+        inside: tuple[People, _Seen | None],
+        relation: Relation,
+        among: object | None,
+        view: ViewOf,
+    ) -> None:
+        super().__init__(key, inside, relation, among)
+        self.view, self.size = view, view.size
 
     def __repr__(self) -> str:
         return f"Walk(size={self.size})"
@@ -209,16 +205,16 @@ class Walk(Closed):
     @property
     def people(self) -> People:
         """Who walks."""
-        return self.__people
+        return opened(self)[0]
 
     def scores(self, spoken: SpokenAlong) -> SealedLine:
         """Add up the users' scores, clipped to a public range, at every point of the line."""
         if max(-spoken.low, spoken.high) > _FURTHEST:
             raise ParameterError("Expected limits from -2^31 to 2^31 of what users say on a line.")
-        people = self.__people
+        people, here = opened(self)
         with forgetting(spoken, self.view):
-            if self.__here is not None:
-                starts, losses = _said(self.__here, spoken)
+            if here is not None:
+                starts, losses = _said(here, spoken)
             else:
                 crowd = people._held_crowd()
                 starts, losses = crowd.along_a_line(partial(_said_in_part, self.view, spoken))
@@ -235,30 +231,29 @@ class Walk(Closed):
         users is.
         """
         refuse_unproved(verdict)
-        people = self.__people
+        people, here = opened(self)
         steps = (most_pieces - 1) // max(1, people.n_users)
         if steps == 0:
             raise ParameterError(
                 f"Expected fewer than {most_pieces} users for duels along a line, got "
                 f"{people.n_users}. Use 'own_best' or 'median'."
             )
-        here = self.__here or _Seen(people._held_crowd().together(), self.view)
-        starts, losses = _quietly(lambda: _duels(here.heights.cut(steps), verdict))
+        seen = here or _Seen(people._held_crowd().together(), self.view)
+        starts, losses = _quietly(lambda: _duels(seen.heights.cut(steps), verdict))
         return self._line(starts, losses, verdict.moves(self.size, people.relation))
 
     def each(self, values: Callable[[View], NDArray[Any]]) -> SealedRows:
         """Return one row of numbers for each user."""
-        people = self.__people
+        people, here = opened(self)
         with forgetting(values, self.view):
-            if self.__here is not None:
-                parts = [_rows(self.__here.seen, self.__here.n_users, values)]
+            if here is not None:
+                parts = [_rows(here.seen, here.n_users, values)]
             else:
                 parts = people._held_crowd().map(partial(_rows_of_part, self.view, values))
         return seal_rows(np.concatenate(parts), people.relation, among=people.among)
 
     def _line(self, starts: Places, losses: Integers, moves: Moves) -> SealedLine:
-        people = self.__people
-        return SealedLine(_KEY, starts, losses, self.size, moves, people.relation, people.among)
+        return SealedLine(_KEY, starts, losses, self.size, moves, self.relation, self.among)
 
 
 class ViewOf(Protocol):
@@ -267,11 +262,9 @@ class ViewOf(Protocol):
     @property
     def size(self) -> int:
         """How many points the line has."""
-        ...
 
     def __call__(self, users: UserData) -> View:
         """Return the input of a score; its ``events`` are the steps."""
-        ...
 
 
 class _Seen:
@@ -298,10 +291,11 @@ class _Seen:
         return self._heights
 
 
-class SealedLine(Closed):
+class SealedLine(Closed[tuple[Places, Integers]]):
     """A loss for each point of a line, in pieces of equal loss that are private."""
 
-    __slots__ = ("__losses", "__starts", "among", "moves", "relation", "size")
+    __slots__ = ("moves", "size")
+    _asked = "people.walk(...) for scores"
     _how = "Choose a point of it with ChooseOrdered, or release its smallest loss."
 
     def __init__(
@@ -314,10 +308,8 @@ class SealedLine(Closed):
         relation: Relation,
         among: object | None,
     ) -> None:
-        if key is not _KEY:
-            raise SealedError("Only a question to People makes a SealedLine: ask a Walk.")
-        self.__starts, self.__losses, self.size = starts, losses, size
-        self.moves, self.relation, self.among = moves, relation, among
+        super().__init__(key, (starts, losses), relation, among)
+        self.moves, self.size = moves, size
 
     def __repr__(self) -> str:
         reach = f"{float(self.moves.largest):.6g}"
@@ -325,13 +317,14 @@ class SealedLine(Closed):
 
     def min(self) -> Sealed:
         """Return the smallest loss; it moves no further than any loss."""
-        smallest = np.array([self.__losses.min()])
+        smallest = np.array([opened(self)[1].min()])
         return seal(smallest, self.moves.extremes(1), self.relation, self.among)
 
     def above_least(self) -> SealedLine:
         """Return how far each loss lies above the smallest."""
-        losses = self.__losses - self.__losses.min()
-        return self._with(self.__starts, losses, self.moves.above_least(self.size))
+        starts, losses = opened(self)
+        losses = losses - losses.min()
+        return self._with(starts, losses, self.moves.above_least(self.size))
 
     def maximum(self, other: SealedLine) -> SealedLine:
         """Return the larger of two losses at each point; it moves as far as one of them."""
@@ -342,24 +335,25 @@ class SealedLine(Closed):
         reach, rising = max(a.largest, b.largest), a.rising and b.rising
         moves = Moves.of_scores(reach, coordinates=self.size, one_sided=rising)
         # Where pieces begin is private: lines that were cut elsewhere are not refused but cut.
-        starts = np.union1d(self.__starts, other.__starts)
+        starts = np.union1d(opened(self)[0], opened(other)[0])
         losses = np.maximum(*(each.__at(starts) for each in (self, other)))
         return self._with(starts, losses, moves)
 
     def __at(self, starts: Places) -> Integers:
         """Return the loss at each of these points."""
-        return self.__losses[np.searchsorted(self.__starts, starts, side="right") - 1]
+        own, losses = opened(self)
+        return losses[np.searchsorted(own, starts, side="right") - 1]
 
     def between(self, first: int, last: int) -> SealedLine:
         """Return the points from the public ``first`` to the public ``last``."""
         if not 0 <= first <= last < self.size:
             raise ParameterError(f"Expected 0 <= first <= last < {self.size}.")
-        starts = self.__starts
+        starts, losses = opened(self)
         begin = int(np.searchsorted(starts, np.uint64(first), side="right")) - 1
         pieces = slice(begin, int(np.searchsorted(starts, np.uint64(last), side="right")))
         inside = np.maximum(starts[pieces], np.uint64(first)) - np.uint64(first)
         moves = self.moves.of_some(last - first + 1)
-        return self._with(inside, self.__losses[pieces], moves, size=last - first + 1)
+        return self._with(inside, losses[pieces], moves, size=last - first + 1)
 
     def stretched(self, places: Places, copies: Places) -> SealedLine:
         """Repeat every point from ``places[i]`` on ``copies[i]`` times; both are public.
@@ -367,10 +361,10 @@ class SealedLine(Closed):
         A copy has the loss of its point, so it moves no further.
         """
         # Two sorted rows: a merge is ten times as quick as numpy's search for distinct numbers.
-        edges = np.sort(np.concatenate([self.__starts, places]), kind="stable")
+        edges = np.sort(np.concatenate([opened(self)[0], places]), kind="stable")
         edges = edges[np.append(True, edges[1:] != edges[:-1])]
         weight = copies[np.searchsorted(places, edges, side="right") - 1]
-        losses = self.__losses[np.searchsorted(self.__starts, edges, side="right") - 1]
+        losses = self.__at(edges)
         lengths = np.diff(edges, append=np.uint64(self.size)) * weight
         ends = np.cumsum(lengths)
         starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
@@ -378,11 +372,6 @@ class SealedLine(Closed):
         reach, rising = self.moves.largest, self.moves.rising
         moves = Moves(size * reach, size * reach**2, reach, self.moves.spread, rising)
         return self._with(starts, losses, moves, size=size)
-
-    def _open(self, key: object) -> tuple[Places, Integers]:
-        if key is not _KEY:
-            self._refuse()
-        return np.diff(self.__starts, append=np.uint64(self.size)), self.__losses
 
     def _with(
         self, starts: Places, losses: Integers, moves: Moves, *, size: int | None = None
@@ -393,7 +382,8 @@ class SealedLine(Closed):
 
 def walk_of(people: People, crowd: Crowd, view: ViewOf) -> Walk:
     """Return people along a line."""
-    return Walk(_KEY, people, crowd, view)
+    here = _Seen(crowd, view) if isinstance(crowd, UserData) else None
+    return Walk(_KEY, (people, here), people.relation, people.among, view)
 
 
 def line_of_pieces(
@@ -411,17 +401,12 @@ def line_of_pieces(
 
 def opened_line(line: SealedLine) -> tuple[Places, Integers]:
     """Return lengths and losses of the pieces; for a choice that has recorded its cost."""
-    return line._open(_KEY)
+    starts, losses = opened(line)
+    return np.diff(starts, append=np.uint64(line.size)), losses
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    found = call_quietly(work)
-    if found is None:
-        raise SchemaError(
-            "Expected steps along the line, and what users say after each; what went wrong is "
-            "withheld because it may quote records. Ask about made-up users to see it."
-        )
-    return found
+    return told(work, "steps along the line, and what users say after each")
 
 
 def _said(here: _Seen, spoken: SpokenAlong) -> tuple[Places, Integers]:
@@ -442,10 +427,9 @@ def _said_in_part(view: ViewOf, spoken: SpokenAlong, part: UserData) -> tuple[Pl
 
 
 def _rows(seen: View, n_users: int, values: Callable[[View], NDArray[Any]]) -> NDArray[Any]:
-    found: NDArray[Any] = _quietly(lambda: np.asarray(values(seen)))
-    if found.shape[:1] != (n_users,) or found.dtype.kind not in "fiub":
-        raise SchemaError("Expected numbers, one row a user; what was found is withheld.")
-    return found
+    return told(
+        lambda: np.asarray(values(seen)), "numbers, one row a user", partial(is_rows, size=n_users)
+    )
 
 
 def _rows_of_part(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
-from quorate.core.users.crowd import call_quietly
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
 
@@ -208,13 +208,7 @@ class AddedDuels:
 
     def __call__(self, users: UserData) -> Integers:
         """Return the table of duels."""
-        found = call_quietly(lambda: self._table(users))
-        if found is None:
-            raise SchemaError(
-                "Expected integers for each user and candidate; what was found is withheld. Ask "
-                "about made-up users to see it."
-            )
-        return found
+        return told(lambda: self._table(users), "integers for each user and candidate")
 
     def _table(self, users: UserData) -> Integers:
         table, asked = np.zeros((self.size, self.size), np.int64), 0

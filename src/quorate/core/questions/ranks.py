@@ -31,7 +31,7 @@ from quorate import _validate
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
 from quorate.core.questions.lines import SealedLine, line_of_pieces
-from quorate.core.sealed import Sealed, SealedRows, check_sealed, opened_rows, seal
+from quorate.core.sealed import Sealed, SealedRows, check_sealed, opened, seal
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError
 
 __all__ = [
@@ -208,7 +208,7 @@ def _opened(lower: SealedRows, upper: SealedRows) -> tuple[Integers, Integers]:
     if lower.paired is not upper.paired:
         raise RelationMismatchError("Expected lower and upper limits of users, or both of pairs.")
     # How many there are of each is private: it may follow from who is absent.
-    return _integers(opened_rows(lower)), _integers(opened_rows(upper))
+    return _integers(opened(lower)), _integers(opened(upper))
 
 
 def _integers(values: NDArray[np.generic]) -> Integers:

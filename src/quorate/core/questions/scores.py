@@ -22,7 +22,7 @@ from quorate.core.bounds.grid import SUM_LIMIT, join_halves
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Limit, Moves
 from quorate.core.sealed import Sealed, seal
-from quorate.core.users.crowd import call_quietly
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError, SchemaError
 
@@ -43,17 +43,14 @@ class Judgement(Protocol):
     @property
     def low(self) -> Limit:
         """A lower bound on the scores; public, for all or of this shape."""
-        ...
 
     @property
     def high(self) -> Limit:
         """An upper bound on the scores; public."""
-        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the answer: ``(candidates,)``, or ``(questions, candidates)``; public."""
-        ...
 
     def __call__(self, users: UserData) -> Iterable[tuple[int | EllipsisType, NDArray[Any]]]:
         """Yield a table for each block of users, one row per user, and the index of its query.
@@ -62,7 +59,6 @@ class Judgement(Protocol):
         for ``high`` and ``low``. If there is a single query, or all are answered at once, the index
         is ``...``.
         """
-        ...
 
 
 def bounded(said: NDArray[Any], low: Limit, high: Limit) -> Integers:
@@ -130,15 +126,9 @@ class AddedUp:
 
     def __call__(self, users: UserData) -> Integers:
         """Return one sum for each candidate and each query, unchanged or in two halves."""
-        found = call_quietly(lambda: self._sums(users))
-        if found is None:
-            name = type(self.judgement).__name__
-            raise SchemaError(
-                f"The judgement {name} did not say one thing about each candidate for each user, "
-                "or raised an exception; its text is withheld because it may quote records. Call "
-                "it on made-up users to see it."
-            )
-        return found
+        name = type(self.judgement).__name__
+        expected = f"the judgement {name} to say one thing about each candidate for each user"
+        return told(lambda: self._sums(users), expected)
 
     def _sums(self, users: UserData) -> Integers:
         judgement, low, high = self.judgement, self.judgement.low, self.judgement.high

@@ -1,16 +1,16 @@
 r"""Shares of records in categories, as exact integers that do not depend on other users.
 
-A user with m records, c of them in a category, has the share c / m of it. Shares are whole numbers
-of steps, rounded down, so that the shares of one user never add up to more than a whole, and totals
-are exact. The part missing to 1 counts as *absent*: a user without records is absent, and if
-records are weighted up to a cap, a user with fewer records is partly absent.
+A user with m records, c of them in a category, holds the share c / m of it. Shares are whole
+numbers of steps, rounded down, so that the shares of one user never add up to more than a whole,
+and totals are exact. What is missing to a whole counts as *absent*: a user without records is
+absent, and where records are weighed up to a cap, a user with fewer is partly so.
 
-Privacy: records are counted here, whatever category numbers a coder returns. So a user adds numbers
->= 0 that add up to at most one whole: each is the integer part of a term, and the terms add up to a
-whole. For one set of categories this is a point of a :class:`~quorate.core.bounds.simplex.Simplex`
-in whole steps, whose last category may be absence; for several sets, one after the other, it is a
-point of :class:`~quorate.core.bounds.simplices.Simplices`. The sealed answer has the sensitivity
-that these bounds prove; see ``docs/proofs/distributions.md``.
+Privacy: records are counted here, whatever numbers of categories a coder says, so a user adds
+numbers >= 0 that add up to at most a whole: each is the integer part of a term, and the terms add
+up to a whole. For one set of categories that is a point of a
+:class:`~quorate.core.bounds.simplex.Simplex` in whole steps, whose last category may be absence;
+for several sets, next to each other, one of :class:`~quorate.core.bounds.blocks.Blocks`. The
+seal carries what these prove; see ``docs/proofs/distributions.md``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.grid import Grid
 from quorate.core.bounds.simplex import Simplex
-from quorate.core.bounds.simplices import Simplices
 from quorate.core.forgetting import forgetting
 from quorate.core.moves import GridMoves
 from quorate.core.people import People
 from quorate.core.sealed import Sealed, seal
-from quorate.core.users.crowd import call_quietly
+from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError
 
 __all__ = ["Coder", "ShareSet", "ShareTotals", "held", "share_totals"]
 
@@ -69,9 +69,11 @@ def held(part: UserData, coder: Coder, categories: int) -> tuple[Integers, ...]:
     >>> [found.tolist() for found in held(people, lambda part: part.X[:, 0].astype(int), 2)]
     [[0, 1], [1, 0], [2, 1], [2, 1]]
     """
-    codes = call_quietly(lambda: np.asarray(coder(part)))
-    if codes is None or codes.shape != (part.n_records,) or codes.dtype.kind not in "iu":
-        raise SchemaError("Expected one whole number a record; what was found is withheld.")
+    codes = told(
+        lambda: np.asarray(coder(part)),
+        "one whole number a record",
+        lambda found: found.shape == (part.n_records,) and found.dtype.kind in "iu",
+    )
     known = (codes >= 0) & (codes < categories)
     users = part.user_index()[known].astype(np.int64)
     numbers = users * categories + codes[known]
@@ -93,11 +95,10 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
     people : People
     sets : sequence of ShareSet
     grid : Grid
-        A grid of a ``Simplex`` or of ``Simplices``, with an additional category if absence is
-        counted.
+        Of a ``Simplex`` or of ``Blocks`` of them, with a category more where absence is counted.
     cap : int, default=1
-        A user with m records has the weight min(1, m / cap). With 1 every user with a record counts
-        once; with M every record counts once, up to M per user.
+        A user with m records has the weight min(1, m / cap): with 1 everybody who holds a record
+        counts once, with M every record counts once, up to M of a user.
 
     Examples
     --------
@@ -109,8 +110,9 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
     """
     bound = grid.bound
     told = tuple(each.categories + each.absent for each in sets)
-    sizes = bound.sizes if isinstance(bound, Simplices) else (bound.dimension,)
-    if not isinstance(bound, Simplex | Simplices) or sizes != told:
+    parts = bound.parts if isinstance(bound, Blocks) else (bound,)
+    sizes = tuple(part.dimension for part in parts)
+    if not all(isinstance(part, Simplex) for part in parts) or sizes != told:
         raise ParameterError(f"Expected a grid of simplices of {told} categories, got {bound!r}.")
     steps = int(1 / Fraction(grid.step))
     if steps > _MAX_STEPS or cap < 1:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.core.moves import Moves
-from quorate.core.sealed import Closed, Sealed, SealedRows, opened_rows, seal
+from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, opened, seal
 from quorate.exceptions import ParameterError, SealedError
 
 __all__ = ["FINE", "CellCounts"]
@@ -35,7 +36,7 @@ FINE = 64
 _MANY = 2**50  # machine: 64 times as much, and as many users, fit into 62 bits
 
 
-class CellCounts(Closed):
+class CellCounts(Closed[tuple[NDArray[Any], NDArray[Any]]]):
     """The non-empty cells and their numbers of users; private to this module.
 
     Examples
@@ -47,17 +48,19 @@ class CellCounts(Closed):
     Sealed(shape=(1,), one user moves a coordinate by at most 64)
     """
 
-    __slots__ = ("__cells", "__held", "among", "cell", "relation")
+    __slots__ = ("cell",)
+    _asked = "CellCounts.of(...)"
     _how = "Ask it how full the fullest window is."
 
     def __init__(self, values: SealedRows, cell: float) -> None:
         if values.paired:
             raise SealedError("Expected one number a user, got one a pair.")
-        places = opened_rows(values.map(_Places(cell)))
+        places = opened(values.map(_Places(cell)))
         if places.ndim != 1:
             raise SealedError("Expected one number a user, got several.")
-        self.__cells, self.__held = np.unique(places, return_counts=True)
-        self.cell, self.relation, self.among = cell, values.relation, values.among
+        held = np.unique(places, return_counts=True)
+        super().__init__(_KEY, held, values.relation, values.among)
+        self.cell = cell
 
     @classmethod
     def of(cls, values: SealedRows, *, cell: float) -> CellCounts:
@@ -81,7 +84,7 @@ class CellCounts(Closed):
         return seal([found], Moves(FINE, FINE**2, FINE, FINE), self.relation, self.among)
 
     def _fullest(self, length: int, alike: int, many: int) -> int:
-        cells, held = self.__cells, self.__held
+        cells, held = opened(self)
         if not cells.size:
             # An empty window; the first user who comes may move it by one and no farther.
             return -alike * many

@@ -54,9 +54,11 @@ __all__ = [
     "check_statistic",
     "counts_up_to",
     "encode_users",
+    "is_rows",
     "joined_rows",
     "silence",
     "sum_users",
+    "told",
 ]
 
 Integers = NDArray[np.int64]
@@ -128,6 +130,35 @@ def call_quietly(function: Callable[[], Result]) -> Result | None:
         except BaseException:
             return None
     raise KeyboardInterrupt
+
+
+def told(
+    work: Callable[[], Result], expected: str, fits: Callable[[Result], bool] = lambda _: True
+) -> Result:
+    """Return what code that looks at records returns; refuse what does not fit, and say no more.
+
+    >>> told(lambda: np.array(["31337"]), "numbers", lambda found: is_rows(found, 1))
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.SchemaError: Expected numbers. What was found, or went wrong, is withheld
+    because it may quote records; ask about made-up users to see it.
+    """
+    found = call_quietly(work)
+    if found is None or not fits(found):
+        raise SchemaError(
+            f"Expected {expected}. What was found, or went wrong, is withheld because it may quote "
+            "records; ask about made-up users to see it."
+        )
+    return found
+
+
+def is_rows(found: NDArray[Any], size: int) -> bool:
+    """Whether these are numbers, one row for each of so many.
+
+    >>> is_rows(np.zeros((3, 2)), 3), is_rows(np.array(["a"]), 1)
+    (True, False)
+    """
+    return found.shape[:1] == (size,) and found.dtype.kind in "fiub"
 
 
 class Statistic(Protocol):
@@ -214,20 +245,13 @@ def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[
     """Call the statistic; suppress warnings and errors, which may quote records."""
     if data.n_users == 0:
         return np.empty((0, grid.bound.dimension))  # a part without users asks nobody
-    values = call_quietly(lambda: np.asarray(statistic(data)))
-    name = type(statistic).__name__
-    if values is None:
-        raise SchemaError(
-            f"The statistic {name} raised an exception; its text is withheld because it may quote "
-            "records. Call the statistic on made-up users to see it."
-        )
     shape = (data.n_users, grid.bound.dimension)
-    if values.shape != shape or values.dtype.kind not in "fiub":
-        raise SchemaError(
-            f"Expected the statistic {name} to return numbers of shape (n_users, "
-            f"{grid.bound.dimension}), got another shape or dtype."
-        )
-    return values
+    name, width = type(statistic).__name__, grid.bound.dimension
+    return told(
+        lambda: np.asarray(statistic(data)),
+        f"the statistic {name} to return numbers of shape (n_users, {width})",
+        lambda found: found.shape == shape and is_rows(found, data.n_users),
+    )
 
 
 def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any, ...]]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import described, float_down
 from quorate.core.account.account import Account
+from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.grid import Ball, Bound, Interval
-from quorate.core.bounds.simplices import Simplices
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.public_randomness import RandomState, public_generator
@@ -259,7 +260,7 @@ class ProductDistribution(UserDistribution):
             total, wrong = self._size(people, account, gaussian=gaussian)
         # Records are dropped as a whole, so that absence is the same in all columns.
         absent = (replaces,) + (False,) * (len(sizes) - 1)
-        bound = Simplices(tuple(k + a for k, a in zip(sizes, absent, strict=True)))
+        bound = Blocks(tuple(Simplex(k + a) for k, a in zip(sizes, absent, strict=True)))
         mechanism = _mechanism(bound, people, account, gaussian=gaussian, share=Fraction(1))
         columns = [
             ShareSet(CategoryCodes(k, column=j), k, absent=absent[j]) for j, k in enumerate(sizes)
@@ -267,7 +268,7 @@ class ProductDistribution(UserDistribution):
         totals = share_totals(people, columns, mechanism.grid)
         noisy = mechanism.release(totals, count=0, account=account)
         noise = _size_of_noise(mechanism)
-        parts = [noisy[part] for part in bound.parts]
+        parts = [noisy[part] for part in bound.places]
         if replaces:
             missing = float(parts[0][-1])
             parts[0] = parts[0][:-1]
@@ -312,7 +313,10 @@ class ProductDistribution(UserDistribution):
         users = PeopleVectors.of(rows, UserData.user_means, bound)
         found = gaussian_run(account, users, bound).adapt()
         shares = found.mean + bound.centre
-        pmfs = tuple(nearest_distribution(shares[part])[0] for part in Simplices(sizes).parts)
+        pmfs = tuple(
+            nearest_distribution(shares[part])[0]
+            for part in Blocks(tuple(map(Simplex, sizes))).places
+        )
         stated = min(1.0, 0.5 * math.sqrt(sum(sizes)) * found.error.bound)
         route = Route(name="mean", reason=f"{reason} {found.route}")
         return pmfs, [stated], route

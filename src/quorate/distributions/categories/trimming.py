@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.bounds.trimmed import Trimmed, row_lengths
+from quorate.core.bounds.grid import row_lengths
+from quorate.core.bounds.trimmed import Trimmed
 from quorate.core.questions.shares import Coder
 from quorate.core.users.data import UserData
 from quorate.distributions.shares import dense_shares

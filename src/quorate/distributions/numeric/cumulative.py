@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.core.account.account import Account
+from quorate.core.bounds.blocks import Blocks
 from quorate.core.bounds.grid import Interval
-from quorate.core.bounds.simplices import Simplices
+from quorate.core.bounds.simplex import Simplex
 from quorate.core.guarantees import Relation
 from quorate.core.people import People
 from quorate.core.questions.shares import Coder, ShareSet, share_totals
@@ -75,7 +76,7 @@ class CumulativeRun:
         """Release the sums for ``epsilon``.
 
         Privacy: in every level a user contributes shares of intervals that add up to at most 1.
-        This is a point of :class:`~quorate.core.bounds.simplices.Simplices` in whole steps.
+        This is a point of :class:`~quorate.core.bounds.blocks.Blocks` in whole steps.
         """
         hierarchy = choose_hierarchy(self.cells)
         relation = self.account.relation
@@ -87,14 +88,15 @@ class CumulativeRun:
         knows_absent = relation is Relation.REPLACE
         absent = (knows_absent,) + (False,) * (hierarchy.levels - 1)
         sizes = tuple(n + a for n, a in zip(hierarchy.sizes, absent, strict=True))
-        mechanism = self._sum(Simplices(sizes), epsilon)
+        whole = Blocks(tuple(map(Simplex, sizes)))
+        mechanism = self._sum(whole, epsilon)
         groups = [
             ShareSet(_Groups(self.coder, hierarchy.leaves // n), n, absent=a)
             for n, a in zip(hierarchy.sizes, absent, strict=True)
         ]
         totals = share_totals(self.people, groups, mechanism.grid, cap=self.cap)
         noisy = mechanism.release(totals, count=0, account=self.account)
-        levels = [noisy[part] for part in Simplices(sizes).parts]
+        levels = [noisy[part] for part in whole.places]
         missing = float(levels[0][-1]) if knows_absent else 0.0
         levels[0] = levels[0][: hierarchy.sizes[0]]
         leaves, gone = hierarchy.consistent(levels, missing, np.float64(total))
@@ -110,7 +112,7 @@ class CumulativeRun:
             hierarchy=hierarchy,
         )
 
-    def _sum(self, bound: Simplices | Interval, epsilon: Fraction) -> LaplaceSum:
+    def _sum(self, bound: Blocks | Interval, epsilon: Fraction) -> LaplaceSum:
         relation = self.account.relation
         grid = choose_grid(
             bound,

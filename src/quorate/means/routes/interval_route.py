@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.core.account.account import Account
-from quorate.core.bounds.diamond import Diamond
-from quorate.core.bounds.grid import Bound, Box
+from quorate.core.bounds.grid import Ball, Bound, Box
 from quorate.core.guarantees import Relation
 from quorate.estimators import Route
 from quorate.means.present_mean import ErrorParts, MeanRelease, PureRun, Size
@@ -116,7 +115,7 @@ class PureSearch:
         evidence = self.size.number * known.last
         cut = _Cut.at(end, width=d * WINDOW * spread, evidence=evidence, users=self.size)
         return self.clipped(
-            Diamond(_rounded(end.distance), centre=centre),
+            Ball(_rounded(end.distance), centre=centre, norm=1),
             pulls=np.full(d, cut.pull / math.sqrt(d)),
             worst=cut.share * (farthest - end.distance),
             share=cut.share,

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.core.account.account import Account
-from quorate.core.account.along_a_line import EVERY_POINT, Scale, choose_point, point_law
+from quorate.core.account.along_a_line import EVERY_POINT, Scale, choose_point
 from quorate.core.guarantees import Relation
 from quorate.core.questions.lines import SealedLine
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.choices.choose import ExponentialMechanism, Selection
+from quorate.mechanisms.laws import point_law
 
 __all__ = ["ChooseOrdered"]
 

@@ -44,8 +44,8 @@ from quorate.core.guarantees import (
     gaussian_costs,
 )
 from quorate.core.noise import NoiseSource
-from quorate.core.questions.held_keys import HeldKeys, division_of, keys_by_hand
-from quorate.core.sealed import check_sealed
+from quorate.core.questions.held_keys import HeldKeys, keys_by_hand
+from quorate.core.sealed import check_sealed, opened
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.gaussian import GaussianMechanism
 
@@ -271,7 +271,7 @@ class SetUnion(GaussianMechanism):
         return high
 
     def _popular(self, held: HeldKeys, noise: NoiseSource) -> tuple[Any, ...]:
-        division, before = division_of(held), None
+        division, before = opened(held), None
         playing = np.ones(division.size, dtype=np.bool_)
         found = ~playing
         for each in self.rounds:

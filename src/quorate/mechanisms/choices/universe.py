@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.core.account.account import Account
-from quorate.core.account.among_keys import draw_key, key_law, listed
+from quorate.core.account.among_keys import draw_key, listed
 from quorate.core.guarantees import Relation
 from quorate.core.questions.ballots import SealedVotes
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.choices.choose import exponential_rate
+from quorate.mechanisms.laws import key_law
 from quorate.mechanisms.pure import PureMechanism
 
 __all__ = ["LARGEST_UNIVERSE", "ChooseKey"]

@@ -17,9 +17,9 @@ from quorate import _validate
 from quorate.core.account.account import Account, noise_for
 from quorate.core.guarantees import Approximate, Guarantee, Relation
 from quorate.core.noise import NoiseSource, ambient_noise
-from quorate.core.noise.composed_laws import PiecewiseLaw
 from quorate.core.noise.truncated_laplace import TruncatedLaplace
 from quorate.exceptions import SchemaError
+from quorate.mechanisms.laws import PiecewiseLaw
 
 __all__ = ["Mixture", "MixtureRelease"]
 
@@ -148,7 +148,7 @@ class MixtureRelease:
         place = noise_for(Account.of_release(account, self), self.event).sample(
             "mixture",
             draw,
-            law=lambda: PiecewiseLaw(0, ones, self.law(mixtures)),
+            held=lambda: PiecewiseLaw(0, ones, self.law(mixtures)),
             outputs=self.outputs,
         )
         return None if place == 0 else place - 1

@@ -33,7 +33,7 @@ from quorate.core.sealed import (
     check_one_row_each,
     check_rows,
     check_sealed,
-    opened_rows,
+    opened,
     seal_rows,
 )
 from quorate.core.users.crowd import call_quietly
@@ -159,7 +159,7 @@ class SubsampledMechanism:
         check_sealed(rows, SealedRows)
         check_rows(rows, self.relation)
         check_one_row_each(rows)
-        whole = opened_rows(rows)
+        whole = opened(rows)
         if len(whole) != self.population:
             raise SchemaError(f"Expected one row for each of {self.population} users.")
         paying = Account.of_release(account, self)

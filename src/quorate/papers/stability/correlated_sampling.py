@@ -25,7 +25,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.core.public_randomness import SharedSeed
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = [
     "agreement_probability",

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts.base import Concept, Constant, feature_names, labelled_records
 from quorate.papers.stability.codes import conjunctions_up_to
 from quorate.papers.stability.rules import Keys, StableRule, key_array
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["DecisionListRule", "TermList"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.local.client import Decision
 from quorate.papers.stability.rules import StableRule
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["device_decision"]
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.core.noise import NoiseSource, SeededNoise
-from quorate.core.public_randomness import SharedSeed
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts.base import Concept, ConceptClass, LabelledRecords
 from quorate.papers.stability.representations import LARGEST_DRAWN, Representation
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["FixedConcepts", "LearnerRepresentation"]
 

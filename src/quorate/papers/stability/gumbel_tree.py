@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed, hash_word
 from quorate.core.users.grouping import group_by_user
 from quorate.learners.concepts.mistake_events import MistakeEvents
+from quorate.papers.stability.shared_seed import SharedSeed, hash_word
 
 __all__ = ["GumbelTree", "Staircase", "staircases"]
 

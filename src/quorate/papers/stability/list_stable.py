@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed, hash_word
 from quorate.core.users import UserData
 from quorate.core.users.public_choices import in_own_order
 from quorate.exceptions import ParameterError
@@ -39,6 +38,7 @@ from quorate.learners.concepts.tables import FiniteTable
 from quorate.papers.stability.correlated_sampling import outcome_id
 from quorate.papers.stability.littlestone import VersionSpaces, space_of
 from quorate.papers.stability.rules import Keys, StableRule, key_array
+from quorate.papers.stability.shared_seed import SharedSeed, hash_word
 
 __all__ = ["ListLearner", "ListRule", "filter_records", "published_chunks"]
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.core.users.crowd import call_quietly
 from quorate.core.users.public_choices import in_own_order
@@ -33,6 +32,7 @@ from quorate.papers.queries.algorithms import (
 from quorate.papers.queries.statistical import QueryAlgorithm, QueryOracle, StatisticalQuery
 from quorate.papers.stability.codes import Code, DecisionListCode, HalfspaceCode, LiteralsCode
 from quorate.papers.stability.rules import Keys, StableRule, key_array
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["QueryRule", "RoundedOracle", "code_of", "query_records", "round_together"]
 

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts.base import Concept, ConceptClass, LabelledRecords, as_features
 from quorate.learners.concepts.numeric.thresholds import OrderedDomain
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = [
     "LARGEST_DRAWN",

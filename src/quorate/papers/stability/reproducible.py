@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.core.users.public_choices import in_own_order
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts.base import Concept, as_features
 from quorate.papers.stability.rules import Keys, StableRule, key_array
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["AmplifiedRule", "HeavyHitterRule", "Members"]
 

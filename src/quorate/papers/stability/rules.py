@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import is_of_caller
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.learners.concepts.base import Concept
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["Keys", "StableRule", "key_array", "plurality"]
 

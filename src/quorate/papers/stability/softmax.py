@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.core.public_randomness import SharedSeed
 from quorate.core.users import UserData
 from quorate.exceptions import ParameterError
 from quorate.learners.concepts.base import Concept, ConceptClass, OrderedConceptClass
@@ -24,6 +23,7 @@ from quorate.papers.stability.correlated_sampling import choose_best
 from quorate.papers.stability.gumbel_tree import GumbelTree, staircases
 from quorate.papers.stability.representations import Representation, WholeClass
 from quorate.papers.stability.rules import Keys, StableRule, key_array
+from quorate.papers.stability.shared_seed import SharedSeed
 
 __all__ = ["SoftmaxRule", "published_records", "published_sharpness"]
 

@@ -22,7 +22,7 @@ from quorate._validate import exact
 from quorate.core.account.account import Account
 from quorate.core.guarantees import TRUST, Relation, Trust
 from quorate.core.people import People
-from quorate.core.public_randomness import RandomState, SharedSeed, public_generator
+from quorate.core.public_randomness import RandomState, public_generator
 from quorate.core.users import UserData
 from quorate.core.users.crowd import call_quietly
 from quorate.core.users.public_choices import in_own_order
@@ -47,6 +47,7 @@ from quorate.mechanisms.choices.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.papers.stability.representations import Representation
 from quorate.papers.stability.rules import Keys, StableRule
+from quorate.papers.stability.shared_seed import SharedSeed
 from quorate.papers.stability.softmax import SoftmaxRule
 
 __all__ = ["REPORTS", "SEEDS", "KeySelection", "StableLearner", "choose_selection"]
