@@ -24,15 +24,15 @@ def demo_tables(result: DemoResult) -> tuple[Table, ...]:
 
 def demo_page(result: DemoResult) -> Page:
     """Return the page about the demonstration."""
-    first = result.experiments[0].guarantee
+    first = result.experiments[0]
     return Page(
         title="Twenty thousand players, nobody exposed",
         lead="Four questions to 150 years of baseball, each answered with one player's whole "
         "career protected, beside simpler methods and beside no privacy at all.",
         highlights=(
-            (f"{first.epsilon:g}", "epsilon for each question"),
+            (f"{first.guarantee.epsilon:g}", "epsilon for each question"),
             ("player", "protected, with all seasons"),
-            (str(len(result.experiments[0].methods[0].errors)), "random crowds or more for each error"),
+            (str(len(first.methods[0].errors)), "random crowds or more for each error"),
         ),
         sections=(
             Section("Side by side", _side_by_side(result)),
