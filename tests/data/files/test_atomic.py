@@ -64,3 +64,27 @@ def test_the_check_leaves_nothing_behind(tmp_path):
 def test_a_name_without_a_folder_means_the_present_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert check_writable("a.json") == Path("a.json")
+
+
+def test_a_device_or_pipe_is_refused_and_stays(tmp_path):
+    """``--report /dev/full``, asked by root, replaced the device by a page and said so."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in (pipe, "/dev/null"):
+        for ask in (check_writable, lambda path: write_atomically(path, "page")):
+            with pytest.raises(ParameterError, match="device or pipe"):
+                ask(name)
+    assert pipe.is_fifo()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_stays_and_its_file_is_written(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "a.json").write_text("old")
+    link = tmp_path / "a.json"
+    link.symlink_to(folder / "a.json")
+    write_atomically(link, "new")
+    assert link.is_symlink()
+    assert (folder / "a.json").read_text() == "new"
+    assert [path.name for path in folder.iterdir()] == ["a.json"]

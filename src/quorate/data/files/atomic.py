@@ -22,6 +22,11 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     with suppress(OSError):
         if target.is_dir():
             raise ParameterError(f"Expected the name of a file, got the folder {str(target)!r}.")
+        if target.exists() and not target.is_file():
+            # Renaming a file over it would remove the device or the pipe.
+            raise ParameterError(
+                f"Expected the name of a file, got the device or pipe {str(target)!r}."
+            )
         # Permissions do not tell all: a file system may be read-only or full, a name too long.
         part = _part(target)
         part.touch()
@@ -45,11 +50,13 @@ def write_atomically(path: str | os.PathLike[str], text: str | bytes) -> Path:
             file.write(text.encode() if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(target)
+        part.replace(target.resolve())
     finally:
         part.unlink(missing_ok=True)
     return target
 
 
 def _part(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.part")
+    # Of a link, beside the file that it leads to: the link stays.
+    whole = target.resolve()
+    return whole.with_name(f".{whole.name}.{os.getpid()}.part")
