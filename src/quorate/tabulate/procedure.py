@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -56,6 +57,8 @@ _DIGITS = 33
 # Nobody counts with more than 2^20 records, and sums are told apart down to 2^-10 of what is
 # possible: a million, and a thousandth.
 _MOST, _FINEST = 2.0**20, 2.0**-10
+# public: so many times its bound no error is in a thousand tables.
+_TIMES = 10.0
 
 
 def number_of_users(people: People, account: Account) -> float:
@@ -207,6 +210,9 @@ class Procedure:
             steps=steps,
             closed=closed,
             unseen=unseen,
+            whole=part.column is None and norm == 1,
+            # Who holds anything holds a record, which stands for lengths from a half on.
+            shortest=0.5 if part.column is None else 0.0,
         )
 
     def _column(self, place: int) -> Part:
@@ -229,6 +235,9 @@ class Procedure:
         for name, part in parts.items():
             if name not in self.caps:
                 tail = self._look(part, self.seen, self.norm, *self._edges(part, caps.get("rows")))
+                if part.column and "rows" in self.tails:
+                    # A value has a finite mean: sums fall like 1/x (Markov) or like records.
+                    tail = replace(tail, least=min(1.0, self.tails["rows"].index(1 - CONFIDENCE)))
                 self.tails[name] = tail
                 caps[name] = tail.cap(self._pressure(self.seen))
             else:
@@ -294,29 +303,33 @@ class Procedure:
         share = size / size.sum()
         even = evenness(self.held) if self.gaussian else 1.0
         found: dict[Name, Released] = {}
-        rows: tuple[Floats, Floats] = (0.0 * share, 0.0 * share)
+        rows = nothing = (0.0 * share,) * 3
         for name, part in parts.items():
             noise = np.full(share.shape, deviations[name])
-            lost, at_most, errors = 0.0 * share, 0.0 * share, noise
+            lost, at_most, far = nothing
+            errors = noise
             if part.column and self.records:
                 # Who is cut in records is cut in sums in proportion.
-                lost, at_most = (each * caps[name] / caps["rows"] for each in rows)
+                lost, at_most, far = (each * caps[name] / caps["rows"] for each in rows)
             cut = self.tails.get(name)
             if cut is not None and not (name == "people" and self.held >= self.groups):
                 cap = self.held if name == "people" else caps[name]
                 spread = 1.0 if name == "people" else even
-                usual, (worst, persons) = cut.cut(cap), cut.worst(cap)
+                usual, (worst, persons, _) = cut.cut(cap), cut.worst(cap)
+                all_far, _, one_far = cut.worst(cap, far=True)
                 liked = spread * _share_at_most(share, persons)
                 more = max(0.0, worst - usual) if cut.known else math.inf
                 errors = np.hypot(noise, usual * spread * share)
                 lost, at_most = lost + usual * liked, np.hypot(at_most, more * liked)
+                # One person may hold everything in one group, however small that is.
+                far = np.maximum(far, np.maximum(one_far, liked * all_far))
             if name == "rows":
-                rows = lost, at_most
+                rows = lost, at_most, far
             found[name] = Released(
                 values=values[name],
                 errors=errors,
                 # Noise of the look and of the cells are independent of each other.
-                bounds=lost + np.hypot(tail * noise, at_most),
+                bounds=np.maximum(far / _TIMES, lost + np.hypot(tail * noise, at_most)),
                 cap=caps[name],
                 centre=part.centre,
                 column=part.column,

@@ -5,39 +5,41 @@ two. People are *detected* from an edge on if some sums of counts above it excee
 in one case of twenty, for all edges together. The *top* is found by going upwards. From an edge
 with detected people the next edge may need less evidence the closer it is, and must have more the
 farther it is, because a cap that is too long because of noise costs in proportion to its excess.
-The expected number of people in the next factor of two beyond the top is its noisy count, but at
-least one noise scale. Further up it falls as a Pareto law. The index of this law is estimated from
-the counts in one to three factors of two below, and the law never falls more slowly than 1/x.
+Beyond the top the expected number of people is the noisy count of the next two factors of two, but
+at least one noise scale. Further up it falls as a Pareto law. The counts below show the least index
+that this law may have (:meth:`Tail.index`).
 
-The cap is the edge at which noise and clipping bias balance. The bound on the clipping bias uses
-one-in-twenty quantiles: high ones for counts beyond the top, low ones for counts below. It includes
-people detected farther up who are too few for a longer cap. If people are too few to estimate their
-tail, the slowest law is assumed and the bound is wide. If nobody is detected there is no bound.
+The cap is the edge at which noise and clipping bias balance. The bound on the clipping bias takes
+the slowest law that the noisy counts do not exclude, with as many people as noise may hide, and the
+largest person that is likely under it. If people are too few to show how their tail falls, the
+bound is accordingly wide. If nobody is detected there is no bound.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.tabulate.budget import KNOWN
 from quorate.tabulate.released import CONFIDENCE
 
-__all__ = ["Tail", "ladder", "noise_odds", "whole_ladder"]
+__all__ = ["RARELY", "Tail", "ladder", "noise_odds", "whole_ladder"]
 
 Floats = NDArray[np.float64]
 
-# A Laplace variable exceeds so many of its sizes in one case of twenty, on one side.
-_RARE = math.log(10.0)
 # Noise lengthens a cap by 2^j with odds e^-1 2^-3j or less, which adds up to less than .4 to the
 # mean square of a cap: for two of the three an infinite mean square is what 2^-2j has.
 _STEEP = 3.0
 # How many doublings below the top say how a tail falls.
 _SEEN = 3
+RARELY = 0.001  # public: how often an error may be ten times as large as its bound
+# What is as likely to be off to one side as to the other.
+_EVEN = 0.5
+# machine: powers that differ by less are not told apart.
+_FLAT = 1e-9
 
 
 def ladder(low: float, high: float, steps: int) -> Floats:
@@ -77,7 +79,13 @@ class Tail:
     closed : bool, default=False
         Whether nobody is above the last edge.
     unseen : int, default=0
-        The index of the top if nobody is detected.
+        The place of the top where nobody is seen.
+    shortest : float, default=0.0
+        Above what everybody is who is counted at the first edge; 0 if that is not known.
+    whole : bool, default=False
+        Whether lengths are whole numbers, each of which stands for half a unit around it.
+    least : float, default=0.0
+        An index that the tail is known to have at least.
 
     Examples
     --------
@@ -92,17 +100,14 @@ class Tail:
     steps: int = 1
     closed: bool = False
     unseen: int = 0
+    shortest: float = 0.0
+    whole: bool = False
+    least: float = 0.0
 
     @property
     def known(self) -> bool:
         """Whether anybody is detected, or no length can be above the last edge."""
         return self._top >= 0 or self.closed
-
-    @property
-    def shown(self) -> bool:
-        """Whether enough people are detected to estimate how their tail falls."""
-        noise = _RARE * self.size * math.sqrt(len(self.counts))
-        return float(self.counts.sum()) >= KNOWN * self.size - noise
 
     @property
     def _spans(self) -> int:
@@ -162,60 +167,122 @@ class Tail:
         return float(places[int(np.argmin(loss))])
 
     def cut(self, cap: float) -> float:
-        """Return the expected clipping bias of a cap (one of the edges), summed over all people."""
-        beyond = self._beyond(self.top, 1)
-        found = self._below(cap, self.top, beyond)
-        return found + self._pareto(cap, self.top, beyond, self._index(self.top, beyond, 0.0))
+        """Return about how much a cap, one of the edges, cuts of all people."""
+        return self._lost(cap, self.top, self._expected, 1.0, 0.0)[0]
 
-    def worst(self, cap: float) -> tuple[float, float]:
-        """Return upper bounds on the clipping bias of a cap and on the number of clipped people."""
-        end, margin = self._farthest, _RARE * self.size
-        beyond = self._beyond(end, 2)
-        below = self._below(cap, end, min(beyond, self.size), at_most=True)
-        below += margin * max(0.0, float(self.edges[end]) - cap)
-        if not beyond:
-            return below, margin
-        # Two doublings beyond the top, and what their noise may hide.
-        beyond += math.sqrt(max(1, len(self._next(end, 2)))) * margin
-        index = self._index(end, beyond, margin) if self.shown else 1.0
-        return below + self._pareto(cap, end, beyond, index), beyond
+    def worst(self, cap: float, *, far: bool = False) -> tuple[float, float, float]:
+        """Return how much a cap cuts of all people at most, of how many, and of one of them.
 
-    def _next(self, top: int, doublings: int) -> Floats:
-        """Return the counts in so many factors of two beyond a top."""
-        end = float(self.edges[top]) * 2.0 ** (doublings + 0.5 / self.steps)
-        return self.counts[top + 1 : int(np.searchsorted(self.edges, end))]
+        Either noise hides them: people and their index are both further off than with odds of the
+        root of one in twenty. Or some of them are longer than expected, with odds of half of that.
+        ``far`` is what not one run in a thousand exceeds.
+        """
+        level, root = 1 - CONFIDENCE, math.sqrt(1 - CONFIDENCE)
+        cases = (root, _EVEN), (_EVEN, level / 2)
+        if far:
+            cases = (RARELY, _EVEN), (root, RARELY / 2)
+        end = self._farthest
+        beyond = [self._beyond(end, hidden) for hidden, _ in cases]
+        hides = self._unsure(1, 0.0, cases[0][0])
+        found = [
+            self._lost(cap, end, b, odds, hides) for b, (_, odds) in zip(beyond, cases, strict=True)
+        ]
+        lost, one = zip(*found, strict=True)
+        return max(lost), beyond[0][0], max(one)
 
-    def _beyond(self, top: int, doublings: int) -> float:
-        """Return the estimated number of people in so many factors of two beyond a top."""
-        if self.closed and top == len(self.edges) - 1:
-            return 0.0
-        return max(self.size, float(self._next(top, doublings).sum()))
+    def index(self, level: float) -> float:
+        """Return the index that the tail has at least, except with odds of the level."""
+        return self._steepest(self._farthest, level)
 
-    def _index(self, end: int, beyond: float, margin: float) -> float:
-        """Return the Pareto index of the tail: the steepest of several slopes."""
-        index, top = 1.0, float(self.edges[end])
-        for back in range(1, _SEEN + 1):
-            place = max(-1, end - back * self.steps)
-            # The first edge is one record, which stands for lengths from a half to one and a half.
-            low = float(self.edges[place]) if place >= 0 else float(self.edges[0]) / 3
-            counts = self.counts[place + 1 : end + 1]
-            seen = max(float(counts.sum()) - margin * math.sqrt(len(counts)), 0.0)
-            if beyond:
-                index = max(index, math.log1p(seen / beyond) / math.log(top / low))
-        return index
+    @cached_property
+    def _expected(self) -> tuple[float, float]:
+        return self._beyond(self.top, _EVEN)
 
-    def _pareto(self, cap: float, top: int, beyond: float, index: float) -> float:
-        """Return the integral of people above a length, from the cap or top to the last edge."""
-        start, last = float(self.edges[top]), float(self.edges[-1])
-        cap = max(cap, start)
-        if last <= cap:
-            return 0.0
-        if index == 1.0:
-            return beyond * start * math.log(last / cap)
-        rest = math.pow(cap / start, 1 - index) - math.pow(last / start, 1 - index)
-        return beyond * start * rest / (index - 1)
+    def _lost(
+        self, cap: float, end: int, beyond: tuple[float, float], odds: float, hides: float
+    ) -> tuple[float, float]:
+        """Return what is cut of people in all, and of the longest of them.
 
-    def _below(self, cap: float, top: int, beyond: float, *, at_most: bool = False) -> float:
+        So few, ``odds``, are expected to be longer than that one. If noise hides some people, all
+        lie at the upper edge of where they were counted.
+        """
+        (people, index), start = beyond, float(self.edges[end])
+        last, more = float(self.edges[-1]), math.log(max(1.0, people / odds))
+        if not people:
+            last = start
+        elif more < index * math.log(last / start):
+            last = start * math.exp(more / index)
+        one = max(0.0, last - cap)
+        lost = self._below(cap, end, max(people, hides), at_most=hides > 0.0)
+        lost += _pareto(max(cap, start), last, start, index) * people
+        return lost + one * (people > 0), one
+
+    def _beyond(self, end: int, level: float) -> tuple[float, float]:
+        """Return how many people are above an edge at most, and the least index of their tail."""
+        final = len(self.edges) - 1
+        if self.closed and end == final:
+            return 0.0, math.inf
+        index, most = self._steepest(end, level), math.inf
+        for last in (min(end + 2 * self.steps, final), final):
+            seen = float(self.counts[end + 1 : last + 1].sum())
+            hidden = 0.0 if level == _EVEN else self._unsure(last - end, seen, level / 2)
+            most = min(most, (max(self.size, seen) + hidden) / self._within(end, last, index))
+        return most, index
+
+    def _steepest(self, end: int, level: float) -> float:
+        """Return the largest of the indices that the counts below an edge show.
+
+        Tails of activity become steeper farther out (those of equal people, log-normal and Pareto
+        laws do), so that what is shown anywhere below holds beyond. With an index of a at most, the
+        counts before a top T are at most ``((T/low)^a - 1) / (1 - (last/T)^-a)`` times those after
+        it. Noise and the draw of people are in the odds, which the windows share equally.
+        """
+        from scipy.optimize import brentq
+
+        tops = range(end, max(-1, end - (_SEEN + 1) * self.steps), -self.steps)
+        found, level = self.least, level / (len(tops) * _SEEN)
+        for top in tops:
+            last = min(top + 2 * self.steps, len(self.edges) - 1)
+            after = max(0.0, float(self.counts[top + 1 : last + 1].sum()))
+            off_after = self._unsure(last - top, after, level)
+            for back in range(1, _SEEN + 1):
+                place = max(-1, top - back * self.steps)
+                low = self._length(place) if place >= 0 else self.shortest
+                before = float(self.counts[place + 1 : top + 1].sum())
+                off = self._unsure(top - place, before, level)
+                if last == top or low <= 0.0 or before <= off:
+                    continue
+                rest = after**2 * off**2 + off_after**2 * (before**2 - off**2)
+                ratio = (before**2 - off**2) / (before * after + math.sqrt(rest))
+                up = math.log(self._length(top) / low)
+
+                excess = partial(self._excess, up, top, last, ratio)
+                if excess(max(found, _FLAT)) < 0.0:
+                    found = brentq(excess, max(found, _FLAT), math.log1p(ratio) / up + 1.0)
+        return found
+
+    def _excess(self, up: float, top: int, last: int, ratio: float, index: float) -> float:
+        """Return by how much an index allows more people before a top than a ratio."""
+        return math.expm1(index * up) / self._within(top, last, index) - ratio
+
+    def _unsure(self, count: int, seen: float, level: float) -> float:
+        """Return by how much so many counts may be off: by noise, and as people are drawn."""
+        from scipy.special import ndtri
+
+        noise = noise_quantile(count, level) * self.size
+        return math.hypot(noise, float(ndtri(level)) * math.sqrt(max(0.0, seen)))
+
+    def _length(self, place: int) -> float:
+        return float(self.edges[place]) + self.whole / 2
+
+    def _within(self, start: int, last: int, index: float) -> float:
+        """Return what part of those above one edge is no longer than another one."""
+        if last == len(self.edges) - 1:
+            return 1.0
+        ratio = self._length(last) / self._length(start)
+        return -math.expm1(-max(index, _FLAT) * math.log(ratio))
+
+    def _below(self, cap: float, top: int, beyond: float, *, at_most: bool) -> float:
         """Return the integral of people above a length, from the cap to the top.
 
         People are assumed to lie evenly between two edges; for an upper bound, all at the upper
@@ -230,6 +297,35 @@ class Tail:
             found += (self.edges[place] - self.edges[place - 1]) * people
             above = before
         return found
+
+
+def _pareto(low: float, high: float, start: float, index: float) -> float:
+    """Return the integral of (x/start)^-index, between two lengths.
+
+    >>> _pareto(1.0, 4.0, 1.0, 2.0), round(_pareto(1.0, 4.0, 1.0, 1.0), 6) == round(math.log(4), 6)
+    (0.75, True)
+    """
+    if high <= low or index == math.inf:
+        return 0.0
+    width, steep = math.log(high / low), 1.0 - index
+    # (e^(steep width) - 1) / steep, which is width where steep is 0.
+    whole = width if abs(steep * width) < _FLAT else math.expm1(steep * width) / steep
+    return low * math.pow(low / start, -index) * whole
+
+
+@lru_cache(maxsize=4096)
+def noise_quantile(count: int, level: float) -> float:
+    """Return what so many standard Laplace variables add up to with odds of ``level``.
+
+    >>> round(noise_quantile(1, 0.05), 3), round(noise_quantile(4, 0.05), 2), noise_quantile(0, 0.1)
+    (2.303, 4.63, 0.0)
+    """
+    from scipy.optimize import brentq
+
+    if count == 0:
+        return 0.0
+    high = 8.0 * count - 8.0 * math.log(level)
+    return float(brentq(lambda total: noise_odds(count, total) - math.log(level), 0.0, high))
 
 
 def noise_odds(count: int, total: float) -> float:
