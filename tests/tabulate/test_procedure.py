@@ -35,7 +35,11 @@ def people(n=3000, groups=4, seed=0, alike=False):
     cells = np.array(rows)
     by = cells[:, 0].astype(int)
     sums = np.bincount(by, cells[:, 2] * COLUMN.step + 4.0 * cells[:, 1], groups)
-    truth = {"rows": np.bincount(by, cells[:, 1], groups), "people": np.bincount(by), 0: sums}
+    truth = {
+        "rows": np.bincount(by, cells[:, 1], groups),
+        "people": np.bincount(by, minlength=groups),
+        0: sums,
+    }
     return UserData(cells, offsets=offsets), truth
 
 
@@ -123,6 +127,24 @@ def test_every_part_pays_for_what_one_person_moves_it(monkeypatch, relation, gro
     # Who is replaced by somebody alike in one group moves neither records nor people.
     if groups > 1 or relation is Relation.ADD_REMOVE:
         assert moved.min() >= 0.99 * mechanism.sensitivity
+
+
+@pytest.mark.parametrize(("groups", "joint"), [(4, True), (3000, False)])
+def test_joint_noise_is_drawn_where_its_stated_error_is_smaller(monkeypatch, groups, joint):
+    drawn, add_noise = [], BlockSum._add_noise
+    monkeypatch.setattr(
+        BlockSum, "_add_noise", lambda self, *given: drawn.append(self) or add_noise(self, *given)
+    )
+    crowd, truth = people(300, groups)
+    purse = account(delta=0.0)
+    _, found = run(crowd, groups, purse, caps={"rows": 1e3, 0: 1e4}, held=3.0)
+    assert bool(drawn) == joint
+    assert purse.left < 1e-9
+    scores = (found["rows"].values - truth["rows"]) / found["rows"].errors
+    if groups > 4:
+        assert np.std(scores) == pytest.approx(1.0, abs=0.05)
+        inside = np.abs(found["rows"].values - truth["rows"]) <= found["rows"].bounds
+        assert 0.94 < np.mean(inside) < 0.96
 
 
 def test_everybody_alike_is_met_and_cut_by_nobody():

@@ -32,6 +32,7 @@ from quorate.core.people import People
 from quorate.data.by_group.person_cells import ValueColumn
 from quorate.mechanisms.blocks import BlockSum
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.noisy_tally import NoisyTally
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
@@ -270,8 +271,8 @@ class Procedure:
         made = [part.bound(caps[n], self.groups, self.norm, relation) for n, part in parts.items()]
         units = [unit for _, unit in made]
         bound = Blocks(tuple(each for each, _ in made))
-        size, kind = self.crowd.size_bound, "gaussian" if self.gaussian else "blocks"
-        mechanism: GaussianSum | BlockSum
+        size, kind = self.crowd.size_bound, "gaussian"
+        mechanism: GaussianSum | LaplaceSum
         if self.gaussian:
             multiplier = purse.multiplier(purse.square_left)
             noise = multiplier * bound.l2_diameter
@@ -280,7 +281,11 @@ class Procedure:
         else:
             epsilon = short(purse.left)
             grid = fitting_grid(bound, n_users=size, relation=relation, noise=1 / epsilon)
-            mechanism = BlockSum(grid=grid, epsilon=epsilon, relation=relation)
+            mechanism, kind = LaplaceSum(grid=grid, epsilon=epsilon, relation=relation), "laplace"
+            joint = BlockSum(grid=grid, epsilon=epsilon, relation=relation)
+            # One part, or many groups, gain nothing from joint noise, which is drawn more slowly.
+            if joint.standard_error < mechanism.standard_error:
+                mechanism, kind = joint, "blocks"
         totals = self.crowd.cell_totals(Held(tuple(parts.values()), tuple(units)), grid)
         found = mechanism.release(totals, count=0.0, account=purse).reshape(len(parts), -1)
         deviation = mechanism.standard_error
