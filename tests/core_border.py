@@ -21,7 +21,7 @@ KEYS = {
     "seal_total",
     "_KEY",
 }
-SOURCES = {"noise_for", "paid_ahead", "sample_for"}
+SOURCES = {"noise_for", "sample_for"}
 TRUSTED = {
     "core/account/account.py",
     "core/account/parts.py",
@@ -61,7 +61,6 @@ CLOSED_OPERATIONS = {
     "mechanisms/choices/set_union.py",
     "local/oracle.py",
     "mechanisms/parity.py",
-    "mechanisms/search/random_restarts.py",
     "mechanisms/wrappers/mixture_release.py",
     "mechanisms/wrappers/stable_release.py",
     "mechanisms/wrappers/subsampled.py",

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from quorate.core.account.account import Account, paid_ahead
+from quorate.core.account.account import Account, smallest_of_visits
 from quorate.core.account.compose import price
 from quorate.core.account.parts import SampleAccount, SharedAccount, disjoint_groups, prepay
 from quorate.core.guarantees import (
@@ -197,11 +197,31 @@ class TestGroups:
             seal([3], Moves.of_counts(1), Relation.REPLACE, among)
             for among in disjoint_groups(whole, 2)
         )
-        ahead = paid_ahead(own.among, Pure(0.25))
+
+        def visit(sealed):
+            once = {"loss": Fraction(1, 12), "candidates": 1, "visits": 1}
+            look = lambda _, ahead: float(ahead.laplace(sealed, scale=12.0)[0])  # noqa: E731
+            return smallest_of_visits(own.among, look, **once)
+
         for stranger in (other, seal([3], Moves.of_counts(1), Relation.REPLACE, whole)):
             with pytest.raises(SealedError):
-                ahead.laplace(stranger, scale=4.0)
-        assert ahead.laplace(own, scale=4.0).shape == (1,)
+                visit(stranger)
+        assert visit(own)[0] == 0
+        assert whole.left == Fraction(1, 4)
+
+    def test_a_visit_that_keeps_what_it_finds_or_spends_more_is_refused(self):
+        found = []
+        once = {"loss": Fraction(1, 4), "candidates": 1, "visits": 1}
+        with pytest.raises(SealedError, match="kept something"):
+            smallest_of_visits(
+                Account.open(epsilon=1.0), lambda *_: found.append(1.0) or 1.0, **once
+            )
+        with pytest.raises(NumericalFailure):
+            smallest_of_visits(
+                Account.open(epsilon=1.0), lambda _, own: own.pay(Fraction(1, 2)), **once
+            )
+        with pytest.raises(NumericalFailure):
+            smallest_of_visits(Account.open(epsilon=0.5), lambda *_: 1.0, **once)
 
 
 class TestShared:

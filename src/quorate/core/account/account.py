@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
@@ -51,6 +51,7 @@ from quorate._validate import (
 from quorate.core.account.compose import price
 from quorate.core.account.costs import PricedChain, draw_costs, gdp_mu, promise_of, words
 from quorate.core.bounds.grid import Law
+from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import (
     UNITS,
     DrawCosts,
@@ -71,7 +72,7 @@ from quorate.core.once import OnceOnly
 from quorate.core.sealed import Sealed, check_sealed, opened
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError, SealedError
 
-__all__ = ["Account", "noise_for", "paid_ahead", "sample_for"]
+__all__ = ["Account", "noise_for", "sample_for", "smallest_of_visits"]
 
 Integers = NDArray[np.int64]
 
@@ -581,15 +582,40 @@ def sample_for(
     return account._source(loss).sample(method, draw, held=held, **public)
 
 
-def paid_ahead(account: Account, event: Event) -> Account:
-    """Return an account about the same people that holds ``event``, which was already paid.
+def smallest_of_visits(
+    account: Account,
+    visit: Callable[[int, Account], float],
+    *,
+    loss: Fraction,
+    candidates: int,
+    visits: int,
+) -> tuple[int, float]:
+    """Return the candidate with the smallest value in a secret number of visits, and this value.
 
-    >>> paid_ahead(Account.open(epsilon=1.0), Nothing()).left
-    Fraction(0, 1)
+    Each visit goes to a uniformly random candidate and may spend ``loss``. After each visit a coin
+    of chance 1 / ``visits`` ends the game. Releasing the best of a geometric number of visits costs
+    three times as much as one visit (Theorem 3.2 of Liu and Talwar, arXiv:1811.07971), however many
+    there were; this is charged once, before the first. A visit must not store what it finds.
+
+    >>> def look(candidate, own):
+    ...     own.pay(Fraction(1, 4))
+    ...     return 7.0
+    >>> account = Account.open(epsilon=1.0)
+    >>> smallest_of_visits(account, look, loss=Fraction(1, 4), candidates=1, visits=3), account.left
+    ((0, 7.0), Fraction(1, 4))
     """
-    made = Account.for_event(event, relation=account.relation, noise=account._noise)
-    made._payer = account
-    return made
+    noise = account._source(3 * loss)
+    best, place = math.inf, 0
+    with forgetting(visit):
+        while True:
+            candidate = noise.uniform_below(candidates)
+            own = Account.open(epsilon=loss, relation=account.relation, noise=noise)
+            own._payer = account
+            value = visit(candidate, own)
+            if value < best:
+                best, place = value, candidate
+            if noise.uniform_below(visits) == 0:
+                return place, best
 
 
 def _price_of_drawn(group: Account) -> float:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from quorate import _validate
 from quorate._validate import exact
-from quorate.core.account.account import Account, noise_for, paid_ahead
+from quorate.core.account.account import Account, smallest_of_visits
 from quorate.core.guarantees import Relation
 from quorate.core.sealed import SealedRows, check_sealed
 from quorate.mechanisms.means.winsorized import WinsorizedMean
@@ -130,19 +130,14 @@ class RandomRestarts(PureMechanism):
         paying.check_seal(table)
         candidates = table.dimension
         mean = self.mean(candidates)
-        # One payment for all visits: how many there are stays secret, and the theorem prices them
-        # together. Each visit draws from an account of its own that holds epsilon / 3.
-        noise = noise_for(paying, exact(self.epsilon))
         visits = math.ceil(self.expected_visits(candidates))
-        best, place = math.inf, 0
-        while True:
-            candidate = noise.uniform_below(candidates)
-            visit = paid_ahead(paying, mean.event)
-            value = mean.release(table.column(candidate), account=visit)
-            if value < best:
-                best, place = value, candidate
-            if noise.uniform_below(visits) == 0:
-                return place, best
+        return smallest_of_visits(
+            paying,
+            lambda candidate, own: mean.release(table.column(candidate), account=own),
+            loss=exact(self.epsilon) / 3,
+            candidates=candidates,
+            visits=visits,
+        )
 
     def error_bound(self, candidates: int, beta: float) -> float:
         """Bound how far noise puts the chosen mean above the best one that was visited.
