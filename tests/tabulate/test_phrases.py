@@ -141,6 +141,32 @@ class TestRefused:
         with pytest.raises(ParameterError, match=says):
             PopularPhrases(**wrong).fit(pa.table(said(5)), users="who")
 
+    @pytest.mark.parametrize(
+        ("texts", "says"),
+        [
+            (["a", "b"] * 50, "a list"),
+            (("a", "b") * 50, "a list"),
+            (np.array(["a", "b"] * 50), "an array without numbers"),
+            (np.array(["a", "b"] * 50, dtype=object), "an array without numbers"),
+            (pa.table({"text": pa.array([], pa.string())}), "at least one row"),
+            (pd.DataFrame({"text": pd.Series([], dtype=str)}), "at least one row"),
+        ],
+        ids=range(6),
+    )
+    def test_texts_without_a_table_and_empty_tables_are_refused_before_the_charge(
+        self, texts, says, tmp_path
+    ):
+        ledger = qr.Ledger(tmp_path / "ledger.db")
+        ledger.set_budget("texts", epsilon=3.0, delta=1e-3)
+        paid = {"ledger": ledger, "data_name": "texts", "relation": qr.Relation.REPLACE}
+        with pytest.raises(SchemaError, match=says):
+            PopularPhrases(**paid).fit(texts, users=list(range(len(texts))))
+        assert ledger.spent("texts").epsilon == 0.0
+
+    def test_nobody_uses_a_phrase_where_anybody_may_join(self):
+        empty = pa.table({"who": pa.array([], pa.int64()), "text": pa.array([], pa.string())})
+        assert fit(empty).phrases_ == ()
+
     def test_a_table_with_several_columns_needs_a_name(self):
         table = pa.table({**said(5), "other": ["x"] * 10})
         with pytest.raises(ParameterError, match="column="):

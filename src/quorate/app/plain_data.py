@@ -60,7 +60,7 @@ def encode(value: Any) -> Any:
         return encode(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else {"kind": "float", "value": repr(value)}
-    if isinstance(value, list):
+    if isinstance(value, list | range):
         return [encode(item) for item in value]
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [encode(item) for item in value]}

@@ -3,7 +3,8 @@
 * :mod:`quorate.synth.user_synthesizer`: the estimator.
 * :mod:`quorate.synth.rounds`: the private queries of a fit, and their shares of the budget.
 * :mod:`quorate.synth.contributions`: the contribution of one person to each query.
-* :mod:`quorate.synth.tree`: distributions whose dependences form a tree, from noisy tables.
+* :mod:`quorate.synth.shrinkage`: noisy tables, shrunk towards independence.
+* :mod:`quorate.synth.tree`: distributions whose dependences form a tree.
 * :mod:`quorate.synth.released`: the model, its errors, and samples from it.
 * :mod:`quorate.synth.columns`: labels and numbers encoded as integers.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,18 @@ class SynthColumn:
     def size(self) -> int:
         """Number of codes."""
         return len(self.labels) if self.labels is not None else len(self.edges or ()) - 1
+
+    @property
+    def ordered(self) -> bool:
+        """Whether codes are in an order: those of bins, and of labels that are rising numbers.
+
+        >>> SynthColumn(name="decade", labels=(1990, 2000, 2010)).ordered
+        True
+        """
+        if self.labels is None:
+            return True
+        numbers = all(isinstance(each, int | float) for each in self.labels)
+        return numbers and all(low < high for low, high in pairwise(self.labels))
 
     def codes(self, values: Floats) -> Integers:
         """Return the bin of each number; -1 for NaN."""

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from quorate.core.bounds.grid import Ball
 from quorate.core.bounds.lengths import lengths_of
 from quorate.core.users.data import UserData
 
-__all__ = ["Lengths", "RecordBins", "Repeats", "Tables"]
+__all__ = ["Contrasts", "Lengths", "RecordBins", "Repeats", "Tables"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,6 +39,8 @@ class Tables:
         For each node, the level that each of its codes belongs to.
     edges : tuple of float
         The bins of people's numbers of records; they are the codes of the last node.
+    weights : tuple of float, optional
+        The weight of each table's counts, a power of two; 1 by default.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Tables:
     tables: tuple[tuple[int, ...], ...]
     levels: tuple[tuple[int, ...], ...]
     edges: tuple[float, ...]
+    weights: tuple[float, ...] = ()
 
     def shape(self, table: tuple[int, ...]) -> tuple[int, ...]:
         """Return the number of levels of each node of a table."""
@@ -68,8 +72,13 @@ class Tables:
     def split(self, values: Floats) -> list[Floats]:
         """Return the tables that one vector of all cells contains."""
         ends = itertools.accumulate(self.sizes)
-        parts = np.split(values, list(ends)[:-1])
+        parts = np.split(values / self._each, list(ends)[:-1])
         return [p.reshape(self.shape(t)) for p, t in zip(parts, self.tables, strict=True)]
+
+    @property
+    def _each(self) -> Floats:
+        """The weight of each cell."""
+        return np.repeat(self.weights or np.ones(len(self.tables)), self.sizes)
 
     def held(self, people: UserData) -> tuple[Integers, Integers, Floats]:
         """Return the owner of each cell, its index, and its number of records."""
@@ -90,12 +99,108 @@ class Tables:
             starts += size
         everywhere = np.tile(owners, len(places)) * self.size + np.concatenate(places)
         cells, counts = np.unique(everywhere, return_counts=True)
-        return cells // self.size, cells % self.size, counts.astype(np.float64)
+        return cells // self.size, cells % self.size, counts * self._each[cells % self.size]
 
     def __call__(self, people: UserData) -> tuple[Integers, Integers, list[Floats]]:
         """Return the cells as :meth:`~quorate.core.people.People.cell_totals` needs them."""
         owners, places, counts = self.held(people)
         return owners, places, [counts]
+
+    def lengths(self, people: UserData) -> Floats:
+        """Return the length of each person's contribution."""
+        owners, _, counts = self.held(people)
+        return lengths_of(counts[None], owners, people.n_users, norm=2)
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """A person's counts of the codes of each column, minus their mean, and the number of records.
+
+    The tables of d columns contain a person's number of records d times. Without it a person's
+    vector is shorter, so the noise is smaller. The number is one coordinate for all columns; its
+    error matters about as much as that of one cell of many, so its weight is :attr:`TIMES` only.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of codes of each column.
+    longest : float, default=1.0
+        The clipping length of a person's contribution.
+
+    Examples
+    --------
+    >>> people = UserData([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], offsets=[0, 2, 3])
+    >>> Contrasts((2, 2))(people).tolist()
+    [[0.0, 0.0, -1.0, 1.0, 0.5], [-0.5, 0.5, 0.5, -0.5, 0.25]]
+    """
+
+    sizes: tuple[int, ...]
+    longest: float = 1.0
+
+    TIMES: ClassVar[float] = 0.25
+
+    @property
+    def weights(self) -> Floats:
+        """The weights of the columns; their mean square is 1.
+
+        The noise of a table of m codes with weight a is in proportion to m / a. For a given sum of
+        squares of the weights, the total noise is least for weights proportional to the cube root
+        of m.
+
+        >>> Contrasts((2, 16)).weights.round(2).tolist()
+        [0.63, 1.26]
+        """
+        roots = np.cbrt(np.array(self.sizes, dtype=np.float64))
+        return np.asarray(roots / np.sqrt(np.mean(roots**2)))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return sum(self.sizes) + 1
+
+    @property
+    def bound(self) -> Ball:
+        """The set that contains a user's row."""
+        return Ball(self.longest, dimension=self.size)
+
+    def __call__(self, users: UserData) -> Floats:
+        """Return one row per user."""
+        owners = users.user_index().astype(np.int64)
+        held = users.record_counts().astype(np.float64)
+        parts = []
+        columns = zip(users.X.astype(np.int64).T, self.sizes, self.weights, strict=True)
+        for codes, size, times in columns:
+            places = owners * size + np.clip(codes, 0, size - 1)
+            counts = np.bincount(places, minlength=users.n_users * size)
+            parts.append(times * (counts.reshape(-1, size) - held[:, None] / size))
+        return np.concatenate([*parts, self.TIMES * held[:, None]], axis=1)
+
+    def lengths(self, people: UserData) -> Floats:
+        """Return the length of each person's contribution."""
+        owners = people.user_index().astype(np.int64)
+        held = people.record_counts().astype(np.float64) ** 2
+        squares = self.TIMES**2 * held
+        columns = zip(people.X.astype(np.int64).T, self.sizes, self.weights, strict=True)
+        for codes, size, times in columns:
+            cells, counts = np.unique(
+                owners * size + np.clip(codes, 0, size - 1), return_counts=True
+            )
+            # Squares of whole numbers are added up exactly, in whatever order.
+            own = np.bincount(cells // size, weights=counts**2, minlength=people.n_users)
+            squares = squares + times**2 * (own - held / size)
+        return np.sqrt(squares)
+
+    def shares(self, totals: Floats, least: float) -> list[Floats]:
+        """Return the shares of the codes of each column, from totals; ``least`` many records.
+
+        >>> [x.tolist() for x in Contrasts((2, 2)).shares(np.array([-1, 1, 0, 0, 1.0]), 1.0)]
+        [[0.25, 0.75], [0.5, 0.5]]
+        """
+        records = max(float(totals[-1]) / self.TIMES, least)
+        parts = np.split(totals[:-1] / records, list(itertools.accumulate(self.sizes))[:-1])
+        return [
+            1.0 / len(part) + part / times for part, times in zip(parts, self.weights, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -109,14 +214,12 @@ class Lengths:
     [1, -1, 0]
     """
 
-    tables: Tables
+    work: Tables | Contrasts
     edges: tuple[float, ...]
 
     def __call__(self, people: UserData) -> Integers:
         """Return one label per user."""
-        owners, _, counts = self.tables.held(people)
-        lengths = lengths_of(counts[None], owners, people.n_users, norm=2)
-        return _labels(lengths, self.edges)
+        return _labels(self.work.lengths(people), self.edges)
 
 
 @dataclass(frozen=True)

@@ -5,26 +5,26 @@ r"""The rounds of a fit: the queries about people, their order and their budget.
   person.
 2. *Repeats*: how often two records of a person agree, column by column; every person counts once.
 3. *Columns*: the table of each single column. The contribution of a person to all of them is one
-   vector. A tally of the lengths of these vectors gives the cap on them. Rare labels and bins that
-   are within the noise are merged into one level for all later rounds.
+   vector (:class:`~quorate.synth.contributions.Contrasts`). A tally of the lengths of these vectors
+   gives the cap on them.
 4. *Choice*: how far the table of each pair of columns is from independence, for all pairs at once.
    While it is still sealed, each table is compared with the public one of independent columns. The
    result is one number per pair, which a person moves by at most K. The tree then consists of the
-   largest dependences that exceed the noise of measuring them; a maximum-entropy model of d - 1
-   tables can use these best.
+   largest dependences; the number of records is connected to one column.
 5. *Pairs*: the tables of the tree; again one vector per person, with a tally of their lengths
-  before.
+   before. Tables are shrunk towards independence (:mod:`quorate.synth.shrinkage`).
 6. *Check*: how far the table of each pair of columns is from that of the finished model. This is
    measured, not derived: it includes noise, merged levels and every dependence that the tree leaves
    out.
 
-As in MST [1]_ a third of the budget is for columns and a third for pairs; the last third is divided
-evenly among the four other rounds. These are parts of :math:`\mu^2`, in Gaussian differential
-privacy. AIM [2]_ chooses tables one at a time with the exponential mechanism, each after the last
-was measured. For a tree the order does not matter: two columns that are not connected are
-independent in every earlier model, so their score does not change. Releasing all scores at once has
-Gaussian noise of :math:`K\sqrt{P}/\mu` for P pairs. Making d - 1 choices has noise of
-:math:`2K\sqrt{\pi(d-1)/2}/\mu`, times a logarithm, which is more for up to some thirty columns.
+Half of the budget is for pairs, a quarter for columns, an eighth for the choice and a sixteenth for
+the check; the first two rounds share the last sixteenth. These are parts of :math:`\mu^2`, in
+Gaussian differential privacy. AIM [2]_ chooses tables one at a time with the exponential mechanism,
+each after the last was measured. For a tree the order does not matter: two columns that are not
+connected are independent in every earlier model, so their score does not change. Releasing all
+scores at once has Gaussian noise of :math:`K\sqrt{P}/\mu` for P pairs. Making d - 1 choices has
+noise of :math:`2K\sqrt{\pi(d-1)/2}/\mu`, times a logarithm, which is more for up to some thirty
+columns.
 
 References
 ----------
@@ -39,7 +39,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
@@ -57,9 +57,10 @@ from quorate.mechanisms.noisy_numbers import NoisyNumbers
 from quorate.mechanisms.stated_error import chance_of_each
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
 from quorate.synth.columns import SynthColumn
-from quorate.synth.contributions import Lengths, RecordBins, Repeats, Tables
+from quorate.synth.contributions import Contrasts, Lengths, RecordBins, Repeats, Tables
 from quorate.synth.released import PairError, RepeatRate, SynthError, SyntheticModel
-from quorate.synth.tree import Forest, Measured, Tree, fit_tree, spanning_forest
+from quorate.synth.shrinkage import nearest_shares, shrunk
+from quorate.synth.tree import Forest, Measured, Tree, join_tables, spanning_forest
 from quorate.tabulate.tails import Tail, ladder, whole_ladder
 
 __all__ = ["Fitted", "Rounds"]
@@ -69,8 +70,15 @@ Integers = NDArray[np.int64]
 
 # Nobody counts with more than 2^20 records; lengths are told apart by half doublings.
 _MOST, _STEPS = 2.0**20, 2
-# Of mu^2, for columns and for pairs; the four other rounds have a twelfth each.
-_THIRD, _TWELFTH = Fraction(1, 3), Fraction(1, 12)
+# Parts of mu^2. The check has what is left, a sixteenth.
+_PAIRS, _COLUMNS = Fraction(1, 2), Fraction(1, 4)
+_CHOICE, _HELD, _REPEATS = Fraction(1, 8), Fraction(1, 32), Fraction(1, 32)
+# The part of a round of tables that pays for its tally of lengths.
+_LOOK = Fraction(1, 32)
+# The weight of the table of numbers of records: a person is in one of its rows with all records, so
+# that its vector is the longest, and no table of two columns follows from it.
+_LINK = 0.5
+# machine: time grows with the cube of the number of levels.
 _LEVELS = 64
 # How often chances are corrected until values repeat as often as people's.
 _CORRECTIONS = 12
@@ -155,10 +163,10 @@ class Rounds:
         """Spend the budget; return what was released."""
         tail, held = self._held()
         rates = self._repeats()
-        alone, first = self._alone()
-        levels = self._levels(alone, held, first)
-        forest = self._forest(alone, levels, held)
-        tree, second = self._tree(forest, alone, levels)
+        alone, first = self._alone(held)
+        levels = self._levels(alone, held)
+        forest, dependence = self._forest(alone, levels, held)
+        tree, second = self._tree(forest, alone, levels, held, dependence)
         model = self._model(tree, alone, levels, held)
         stays, repeats = _stays(model, rates, [column.name for column in self.columns])
         model = SyntheticModel(**{**vars(model), "stays": stays})
@@ -172,11 +180,11 @@ class Rounds:
     # Who there is.
 
     def _held(self) -> tuple[Tail, _Held]:
-        tail = self._tally(RecordBins(self.edges), self.edges, _TWELFTH * 3 / 4)
+        tail = self._tally(RecordBins(self.edges), self.edges, _HELD * 3 / 4)
         # What this cap cuts is in the stated bounds.
-        cap = tail.cap(math.sqrt(len(self.candidates) / float(_TWELFTH * self.whole)))
+        cap = tail.cap(math.sqrt(len(self.candidates) / float(_CHOICE * self.whole)))
         count = Tables(((),), self.codes, self.edges)
-        (total,), noise = self._counted(count, cap, _TWELFTH / 4)
+        (total,), noise = self._counted(count, cap, _HELD / 4)
         total = max(float(total), noise, 1.0)
         return tail, _Held(tuple(_seen(tail).tolist()), self.edges, cap, total, noise)
 
@@ -184,7 +192,7 @@ class Rounds:
         """Return how often records of a person agree in each column, and the errors."""
         size = self.size
         work = Repeats(size - 1)
-        mechanism = self._gaussian(work.bound, _TWELFTH * self.whole)
+        mechanism = self._gaussian(work.bound, _REPEATS * self.whole)
         found = mechanism.release(
             self.people.total(work, mechanism.grid), count=0.0, account=self.account
         )
@@ -195,63 +203,100 @@ class Rounds:
 
     # Columns.
 
-    def _alone(self) -> tuple[list[Measured], float]:
-        tables = Tables(tuple((n,) for n in range(self.size - 1)), self.codes, self.edges)
-        return self._measured(tables, _THIRD)
+    def _alone(self, held: _Held) -> tuple[list[Measured], float]:
+        """Release the table of each column, as shares of all records."""
+        work = Contrasts(tuple(column.size for column in self.columns))
+        cells = float(np.mean(work.sizes / work.weights))
+        cap = self._length(work, math.sqrt(len(work.sizes) + 1), cells, _COLUMNS, held)
+        work = replace(work, longest=cap)
+        mechanism = self._gaussian(work.bound, _COLUMNS * (1 - _LOOK) * self.whole)
+        totals = self.people.total(work, mechanism.grid)
+        found = mechanism.release(totals, count=0.0, account=self.account)
+        noise = mechanism.standard_error
+        records = max(float(found[-1]), noise, work.TIMES) / work.TIMES
+        shares = work.shares(found, records)
+        noises = noise / records / work.weights
+        return [
+            Measured((n,), *each) for n, each in enumerate(zip(shares, noises, strict=True))
+        ], cap
 
-    def _levels(
-        self, alone: list[Measured], held: _Held, length: float
-    ) -> tuple[tuple[int, ...], ...]:
-        """Merge codes whose counts are within three standard deviations of the noise, as in MST."""
-        noise = length / math.sqrt(float(_THIRD * self.whole))
-        most = min(_LEVELS, max(2, int(held.total / (3 * noise))))
+    def _levels(self, alone: list[Measured], held: _Held) -> tuple[tuple[int, ...], ...]:
+        """Merge codes of columns with many codes, and rare numbers of records."""
         found = [
-            _merged(table.counts, most, ordered=column.edges is not None)
+            _merged(nearest_shares(table.counts), ordered=column.ordered)
+            if column.size > _LEVELS
+            else tuple(range(column.size))
             for table, column in zip(alone, self.columns, strict=True)
         ]
-        return (*found, _merged(held.shares(math.inf), most, ordered=True))
+        return (*found, _merged(held.shares(math.inf), ordered=True))
 
     # Choice.
 
     def _forest(
         self, alone: list[Measured], levels: tuple[tuple[int, ...], ...], held: _Held
-    ) -> Forest:
-        shares = [*(_shares(table.counts) for table in alone), held.shares(held.cap)]
+    ) -> tuple[Forest, float]:
+        """Return the tree, and the mean distance of its tables from independence.
+
+        The number of records is connected to one column only, the one that depends on it most. Its
+        tables are long vectors, whose noise would be that of the pairs of columns too.
+        """
+        shares = [*(nearest_shares(table.counts) for table in alone), held.shares(held.cap)]
         known = [_by_level(own, each) for own, each in zip(levels, shares, strict=True)]
         expected = [known[a][:, None] * known[b] for a, b in self.candidates]
         tables = [Tables((pair,), levels, self.edges) for pair in self.candidates]
+        found, _ = self._distances(tables, expected, held, _CHOICE * self.whole)
         weights = np.zeros((self.size, self.size))
-        if tables:
-            found, _ = self._distances(tables, expected, held, _TWELFTH * self.whole)
-            # What noise alone makes of a table that is measured: half of it lies above.
-            noise = max(each.noise for each in alone) / math.sqrt(2 * math.pi)
-            for (a, b), table, distance in zip(self.candidates, tables, found, strict=True):
-                weights[a, b] = weights[b, a] = distance - noise * table.size
-        return spanning_forest(weights, self.free)
+        for (a, b), distance in zip(self.candidates, found, strict=True):
+            weights[a, b] = weights[b, a] = distance
+        last, columns = self.free[0], self.free[1:]
+        columns.sort(key=lambda node: -weights[last, node])
+        forest = spanning_forest(weights, columns)
+        link = last if weights[last, columns[0]] > 0 else -1
+        forest = Forest((last, *forest.order), (-1, link, *forest.parents[1:]))
+        edges = [weights[pair] for pair in forest.pairs if pair[1] >= 0]
+        return forest, min(1.0, float(np.mean(edges)) / held.total) if edges else 0.0
 
     # Pairs.
 
     def _tree(
-        self, forest: Forest, alone: list[Measured], levels: tuple[tuple[int, ...], ...]
+        self,
+        forest: Forest,
+        alone: list[Measured],
+        levels: tuple[tuple[int, ...], ...],
+        held: _Held,
+        dependence: float,
     ) -> tuple[Tree, float]:
+        """Measure the tables of the tree, shrink them, and join them."""
         hub = () if self.hub < 0 else (self.hub,)
         names = [(*hub, *((parent,) if parent >= 0 else ()), node) for node, parent in forest.pairs]
         names = [nodes for nodes in names if len(nodes) > 1]
-        coarse = [
-            Measured(
-                table.nodes,
-                _by_level(own, table.counts),
-                table.noise * math.sqrt(len(own) / (max(own) + 1)),
-            )
-            for table, own in zip(alone, levels, strict=False)
-        ]
+        found: list[Measured] = []
         length = 0.0
         if names:
-            tables = Tables(tuple(names), levels, self.edges)
-            found, length = self._measured(tables, _THIRD)
-            coarse += found
-        sizes = [max(own) + 1 for own in levels]
-        return fit_tree(forest, sizes, coarse, total=1.0, hub=self.hub), length
+            # The distance of three columns from independence has not been measured.
+            dependence = 1.0 if hub else dependence
+            weights = tuple(_LINK if self.size - 1 in nodes else 1.0 for nodes in names)
+            tables = Tables(tuple(names), levels, self.edges, weights)
+            found, length = self._measured(tables, _PAIRS, held, dependence)
+        ordered = [*(column.ordered for column in self.columns), True]
+        # Rare labels that were merged have no order.
+        ordered = [
+            o and tuple(own) == tuple(sorted(own)) for o, own in zip(ordered, levels, strict=True)
+        ]
+        shares = [_together(node, alone, levels, found) for node in range(self.size - 1)]
+        shares.append(_by_level(levels[-1], held.shares(math.inf)))
+        joined = {}
+        for table in found:
+            known = [shares[node] for node in table.nodes]
+            if self.size - 1 in table.nodes:
+                # Clipping changes the distribution of numbers of records: take this table's own.
+                axis = table.nodes.index(self.size - 1)
+                others = tuple(place for place in range(len(known)) if place != axis)
+                known[axis] = nearest_shares(table.counts.sum(axis=others))
+            joined[table.nodes] = shrunk(
+                table.counts, table.noise, known, [ordered[node] for node in table.nodes]
+            )
+        return join_tables(forest, shares, joined, hub=self.hub), length
 
     # Check.
 
@@ -264,7 +309,7 @@ class Rounds:
     ) -> SyntheticModel:
         within = []
         for table, own in zip(alone, levels, strict=False):
-            shares, groups = _shares(table.counts), np.array(own)
+            shares, groups = nearest_shares(table.counts), np.array(own)
             whole, size = _by_level(own, shares), np.bincount(own)
             even = 1.0 / size[groups]
             inside = shares / np.where(whole > 0, whole, 1.0)[groups]
@@ -347,25 +392,42 @@ class Rounds:
         found = mechanism.release(totals, count=0.0, account=self.account)
         return np.asarray(found, dtype=np.float64), mechanism.standard_error
 
-    def _measured(self, tables: Tables, share: Fraction) -> tuple[list[Measured], float]:
-        """Release tables as shares of all records, with a clipping length that is found first."""
-        look = share / 24
-        most = _MOST * 2.0 ** math.ceil(math.log2(len(tables.tables)) / 2)
-        edges = tuple(ladder(1.0, most, _STEPS).tolist())
-        tail = self._tally(Lengths(tables, edges), edges, look)
-        # Half of what noise makes of all cells of a table lies above it. Somebody with all of
-        # their records in one cell of each table is longer than them by the root of the tables.
-        noise = tables.size / len(tables.tables) / math.sqrt(2 * math.pi)
-        noise /= math.sqrt(float((share - look) * self.whole))
-        cap = _cap(tail, noise, math.sqrt(len(tables.tables)))
-        found, deviation = self._counted(tables, cap, share - look)
+    def _length(
+        self,
+        work: Tables | Contrasts,
+        longest: float,
+        cells: float,
+        share: Fraction,
+        held: _Held,
+        dependence: float = 1.0,
+    ) -> float:
+        """Return the clipping length of contributions to tables of so many cells each.
+
+        ``longest`` is the largest length of the contribution of one record.
+        """
+        edges = tuple(ladder(1.0, _MOST * longest, _STEPS).tolist())
+        tail = self._tally(Lengths(work, edges), edges, share * _LOOK)
+        # Half of what noise makes of all cells of a table lies above it.
+        noise = cells / math.sqrt(2 * math.pi * float(share * (1 - _LOOK) * self.whole))
+        return _cap(tail, noise / held.total, dependence)
+
+    def _measured(
+        self, tables: Tables, share: Fraction, held: _Held, dependence: float
+    ) -> tuple[list[Measured], float]:
+        """Release tables as shares of all records."""
+        longest = math.sqrt(len(tables.tables))
+        cells = tables.size / len(tables.tables)
+        cap = self._length(tables, longest, cells, share, held, dependence)
+        found, deviation = self._counted(tables, cap, share * (1 - _LOOK))
         parts = tables.split(found)
-        weights = np.array([1 / part.size for part in parts])
+        times = np.array(tables.weights)
+        weights = times**2 / np.array(tables.sizes)
         total = float(np.average([part.sum() for part in parts], weights=weights))
         total = max(total, deviation / math.sqrt(weights.sum()), 1.0)
+        noises = deviation / total / times
         return [
-            Measured(nodes, part / total, deviation / total)
-            for nodes, part in zip(tables.tables, parts, strict=True)
+            Measured(nodes, part / total, float(noise))
+            for nodes, part, noise in zip(tables.tables, parts, noises, strict=True)
         ], cap
 
     def _distances(
@@ -428,18 +490,19 @@ def _seen(tail: Tail) -> Floats:
     return found if found.sum() > 0 else np.eye(len(found))[0]
 
 
-def _cap(tail: Tail, noise: float, times: float) -> float:
+def _cap(tail: Tail, noise: float, dependence: float) -> float:
     """Return the edge that minimises noise plus clipping bias.
 
     Only shares matter, so clipping costs no more than the change of people's weights relative to
-    each other: half of the sum of these changes. ``noise`` is the noise of a table, in records, per
-    unit of length; a length is ``times`` a number of records.
+    each other: half of the sum of these changes. ``noise`` is the error of a table by noise, in
+    total variation per unit of length. A table at distance d from its prediction is shrunk, which
+    makes its error d n / sqrt(d^2 + n^2) for noise of n.
 
     >>> alike = Tail(edges=ladder(1.0, 8.0, 1), counts=np.array([0.0, 0.0, 0.0, 900.0]), size=1.0)
-    >>> _cap(alike, 10.0, 1.0)
+    >>> _cap(alike, 0.01, 1.0)
     1.0
     >>> differ = Tail(edges=ladder(1.0, 8.0, 1), counts=np.array([9e3, 0.0, 0.0, 9e3]), size=1.0)
-    >>> _cap(differ, 10.0, 1.0)
+    >>> _cap(differ, 0.001, 1.0)
     8.0
     """
     people, edges = _seen(tail), tail.edges[: tail.top + 1]
@@ -449,39 +512,51 @@ def _cap(tail: Tail, noise: float, times: float) -> float:
     for edge in edges:
         kept = people * np.minimum(edges, edge)
         moved = 0.5 * np.abs(kept / kept.sum() - whole / whole.sum()).sum()
-        loss.append(math.hypot(min(1.0, noise * edge * times / kept.sum()), moved))
+        off = noise * edge * whole.sum() / kept.sum()
+        loss.append(math.hypot(off * dependence / math.hypot(off, dependence), moved))
     return float(edges[int(np.argmin(loss))])
+
+
+def _together(
+    node: int,
+    alone: Sequence[Measured],
+    levels: Sequence[Sequence[int]],
+    tables: Sequence[Measured],
+) -> Floats:
+    """Return the distribution of a column from all tables that contain it.
+
+    Each table has the inverse variance of its noise as weight.
+    """
+    own = levels[node]
+    weights = [1.0 / (alone[node].noise ** 2 * len(own) / (max(own) + 1))]
+    sums = [_by_level(own, alone[node].counts)]
+    for table in tables:
+        if node in table.nodes:
+            axis = table.nodes.index(node)
+            others = tuple(place for place in range(table.counts.ndim) if place != axis)
+            cells = table.counts.size / table.counts.shape[axis]
+            weights.append(1.0 / (table.noise**2 * cells))
+            sums.append(table.counts.sum(axis=others))
+    return nearest_shares(np.average(sums, axis=0, weights=weights))
 
 
 def _by_level(levels: Sequence[int], values: Floats) -> Floats:
     return np.asarray(np.bincount(levels, weights=values), dtype=np.float64)
 
 
-def _shares(counts: Floats) -> Floats:
-    """Return noisy counts as shares: the nearest distribution.
-
-    >>> _shares(np.array([0.7, 0.5, -0.1])).round(2).tolist()
-    [0.6, 0.4, 0.0]
-    """
-    ordered = np.sort(counts)[::-1]
-    levels = (np.cumsum(ordered) - 1.0) / np.arange(1, len(counts) + 1)
-    level = levels[np.flatnonzero(ordered > levels)[-1]]
-    return np.asarray(np.maximum(counts - level, 0.0))
-
-
-def _merged(counts: Floats, most: int, *, ordered: bool) -> tuple[int, ...]:
-    """Return the level of each code: each level holds a share of at least 1 / ``most``.
+def _merged(shares: Floats, *, ordered: bool) -> tuple[int, ...]:
+    """Return the level of each code: each level holds a share of at least 1/64.
 
     If codes are ordered, neighbours are merged; otherwise all rare codes form one level.
 
-    >>> _merged(np.array([0.4, 0.1, 0.3, 0.2]), 4, ordered=True)
-    (0, 1, 1, 1)
-    >>> _merged(np.array([0.4, 0.1, 0.3, 0.2]), 4, ordered=False)
-    (0, 2, 1, 2)
+    >>> _merged(np.array([0.49, 0.005, 0.505]), ordered=True)
+    (0, 1, 1)
+    >>> _merged(np.array([0.4, 0.01, 0.3, 0.28, 0.01]), ordered=False)
+    (0, 3, 1, 2, 3)
     """
-    shares, least = _shares(counts), 1.0 / most
+    least = 1.0 / _LEVELS
     if not ordered:
-        common = np.flatnonzero(shares >= least)
+        common = np.flatnonzero(shares >= least)[: _LEVELS - 1]
         found = np.full(len(shares), len(common))
         found[common] = np.arange(len(common))
         return tuple(found.tolist())

@@ -4,37 +4,34 @@ Given the *hub* (a column on which all others may depend, or none) each column d
 one other, its parent. Marginals of all pairs are computed by message passing, and so is the
 conditional distribution of some columns given the others; nothing is approximated.
 
-Private-PGM [1]_ turns noisy tables into such a distribution. Among all distributions whose
-marginals are nearest to the measured ones, it is the one of largest entropy; it is found by mirror
-descent. Everything here is computed from released numbers.
+Its tables are the conditional distributions of each column, so that tables of the edges that agree
+on the columns they share determine it; it is the distribution of largest entropy with these tables.
+[1]_ Everything here is computed from released numbers.
 
 References
 ----------
-.. [1] McKenna, Sheldon, Miklau. Graphical-model based estimation and inference for differential
-   privacy. ICML 2019, arXiv:1901.09136. Chow, Liu. Approximating discrete probability distributions
-   with dependence trees. IEEE Trans. Inf. Theory 14(3), 1968.
+.. [1] Chow, Liu. Approximating discrete probability distributions with dependence trees. IEEE
+   Trans. Inf. Theory 14(3), 1968.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Forest", "Measured", "Tree", "fit_tree", "spanning_forest"]
+from quorate.synth.shrinkage import fitted_to
+
+__all__ = ["Forest", "Measured", "Tree", "join_tables", "spanning_forest"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Records at once, times levels, stay below this number of entries.
 _BLOCK = 2**20
-# Mirror descent ends when a step gains less than this part of the loss, or after so many steps.
-_GAIN, _STEPS = 2.0**-20, 500
-# No step is halved below this: nothing is gained any more.
-_SHORTEST = 2.0**-100
 
 
 @dataclass(frozen=True)
@@ -254,143 +251,46 @@ class Measured:
     noise: float
 
 
-def fit_tree(
+def join_tables(
     forest: Forest,
-    sizes: Sequence[int],
-    measured: Sequence[Measured],
+    alone: Sequence[Floats],
+    tables: Mapping[tuple[int, ...], Floats],
     *,
-    total: float,
     hub: int = -1,
 ) -> Tree:
-    """Return the maximum-entropy distribution that is nearest to noisy tables.
+    """Return the distribution with these tables, each made to agree with those before it.
 
     Parameters
     ----------
     forest : Forest
-    sizes : sequence of int
-        The number of levels of each node.
-    measured : sequence of Measured
-        Tables of one node, of a node and its parent, or of the hub and either of these. In each
-        table the hub comes first, and a parent before its child.
-    total : float
-        The number of records.
+    alone : sequence of arrays
+        The distribution of each node.
+    tables : dict
+        The joint distribution of each node with its parent; with the hub, of the hub, the parent
+        and the node, or of the hub and a root.
     hub : int, default=-1
 
     Examples
     --------
-    >>> table = Measured((0, 1), np.array([[40.0, 10.0], [-1.0, 51.0]]), noise=2.0)
-    >>> tree = fit_tree(Forest((0, 1), (-1, 0)), (2, 2), [table], total=100.0)
+    >>> table = np.array([[0.4, 0.1], [0.0, 0.5]])
+    >>> shares = [np.array([0.5, 0.5]), np.array([0.5, 0.5])]
+    >>> tree = join_tables(Forest((0, 1), (-1, 0)), shares, {(0, 1): table})
     >>> tree.pairs()[0, 1].round(2).tolist()
-    [[0.4, 0.1], [0.0, 0.51]]
+    [[0.5, 0.0], [0.0, 0.5]]
     """
-    model = _Model(forest, tuple(sizes), hub)
-    tables = [_Target(model, each, total) for each in measured]
-    # All losses are in units of the noise; the first step is that of a table of counts.
-    potentials, step = model.start(), 1.0
-    beliefs = model.beliefs(potentials)
-    loss = sum(each.loss(beliefs) for each in tables)
-    for _ in range(_STEPS):
-        slope = model.nothing()
-        for each in tables:
-            each.add_slope(beliefs, slope)
-        while True:
-            tried = [p - step * s for p, s in zip(potentials, slope, strict=True)]
-            found = model.beliefs(tried)
-            new = sum(each.loss(found) for each in tables)
-            fall = sum(
-                float((s * (b - f)).sum()) for s, b, f in zip(slope, beliefs, found, strict=True)
-            )
-            if loss - new >= 0.5 * fall or step < _SHORTEST:
-                break
-            step /= 2
-        gained = loss - new
-        if not gained > _GAIN * loss:
-            break
-        potentials, beliefs, loss = tried, found, new
-        step *= 2
-    return model.tree(beliefs)
-
-
-class _Model:
-    """Marginals of all nodes, each with its parent and the hub, from potentials."""
-
-    def __init__(self, forest: Forest, sizes: tuple[int, ...], hub: int) -> None:
-        self.forest, self.hub = forest, hub
-        self.hubs = sizes[hub] if hub >= 0 else 1
-        self.place = {node: place for place, node in enumerate(forest.order)}
-        self.shapes = [
-            (self.hubs, sizes[parent] if parent >= 0 else 1, sizes[node])
-            for node, parent in forest.pairs
-        ]
-        self.children: list[list[int]] = [[] for _ in forest.order]
-        for place, parent in enumerate(forest.parents):
-            if parent >= 0:
-                self.children[self.place[parent]].append(place)
-
-    def start(self) -> list[Floats]:
-        return [np.zeros(self.hubs), *self.nothing()[1:]]
-
-    def nothing(self) -> list[Floats]:
-        return [np.zeros(self.hubs), *(np.zeros(shape) for shape in self.shapes)]
-
-    def beliefs(self, potentials: list[Floats]) -> list[Floats]:
-        """Return the marginals: of the hub, and of the hub, the parent and each node."""
-        up: list[Floats] = [np.empty(0)] * len(self.shapes)
-        total = potentials[0].copy()
-        inner: list[Floats] = [np.empty(0)] * len(self.shapes)
-        for place in range(len(self.shapes) - 1, -1, -1):
-            table = potentials[1 + place]
-            for child in self.children[place]:
-                table = table + up[child][:, None, :]
-            inner[place], up[place] = table, _log_sum(table, 2)
-            if self.forest.parents[place] < 0:
-                total = total + up[place][:, 0]
-        shares = np.exp(total - _log_sum(total[None], 1)[0])
-        found = [shares]
-        alone: list[Floats] = []
-        for place, (_, parent) in enumerate(self.forest.pairs):
-            given = np.exp(inner[place] - up[place][:, :, None])
-            above = alone[self.place[parent]] if parent >= 0 else shares[:, None]
-            both = above[:, :, None] * given
-            found.append(both)
-            alone.append(both.sum(axis=1))
-        return found
-
-    def tree(self, beliefs: list[Floats]) -> Tree:
-        shares, *tables = beliefs
-        given = []
-        for table in tables:
-            whole = table.sum(axis=2, keepdims=True)
-            even = np.full(table.shape, 1.0 / table.shape[2])
-            given.append(np.where(whole > 0, table / np.where(whole > 0, whole, 1.0), even))
-        return Tree(self.forest, self.hub, shares, tuple(given))
-
-
-class _Target:
-    """One measured table: the marginal that it belongs to, and its distance from it."""
-
-    def __init__(self, model: _Model, measured: Measured, total: float) -> None:
-        nodes = measured.nodes
-        self.hubbed = model.hub >= 0 and nodes[0] == model.hub
-        rest = nodes[1:] if self.hubbed else nodes
-        self.place = 1 + model.place[rest[-1]] if rest else 0
-        # Which axes of a belief (hub, parent, node) the table sums over.
-        kept = {0} if self.hubbed else set()
-        kept |= {2} if len(rest) == 1 else {1, 2} if rest else set()
-        self.axes = tuple(axis for axis in range(3) if axis not in kept) if rest else ()
-        self.weight = (total / max(measured.noise, 1e-9)) ** 2
-        self.shares = measured.counts / total
-
-    def _apart(self, beliefs: list[Floats]) -> Floats:
-        return np.asarray(beliefs[self.place].sum(axis=self.axes) - self.shares)
-
-    def loss(self, beliefs: list[Floats]) -> float:
-        return 0.5 * self.weight * float((self._apart(beliefs) ** 2).sum())
-
-    def add_slope(self, beliefs: list[Floats], slope: list[Floats]) -> None:
-        slope[self.place] += self.weight * np.expand_dims(self._apart(beliefs), self.axes)
-
-
-def _log_sum(values: Floats, axis: int) -> Floats:
-    top = values.max(axis=axis, keepdims=True)
-    return np.asarray(np.log(np.exp(values - top).sum(axis=axis)) + np.squeeze(top, axis))
+    hubs = alone[hub] if hub >= 0 else np.ones(1)
+    found: dict[int, Floats] = {}  # the hub and each node
+    given = []
+    for node, parent in forest.pairs:
+        above = found[parent] if parent >= 0 else hubs[:, None]
+        nodes = tuple(each for each in (hub, parent, node) if each >= 0)
+        shape = (*above.shape, len(alone[node]))
+        table = tables[nodes].reshape(shape) if len(nodes) > 1 else alone[node].reshape(shape)
+        own = fitted_to(table.sum(axis=1), [(1,), (0,)], [alone[node], hubs])
+        table = fitted_to(table, [(0, 2), (0, 1)], [own, above])
+        whole = table.sum(axis=2, keepdims=True)
+        even = np.full(shape, 1.0 / shape[2])
+        each = np.where(whole > 0, table / np.where(whole > 0, whole, 1.0), even)
+        given.append(each)
+        found[node] = np.einsum("hp,hpv->hv", above, each)
+    return Tree(forest, hub, hubs / hubs.sum(), tuple(given))

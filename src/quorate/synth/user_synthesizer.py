@@ -36,11 +36,12 @@ class UserSynthesizer(UserStatistic):
     r"""A private model of people and their records, from which synthetic people are sampled.
 
     Tables of single columns are released with noise, and tables of two columns for the pairs that
-    depend on each other most. The model is the distribution of largest entropy with these tables.
-    What one person adds to all tables of a round is one vector, whose length is capped. So the
-    noise for a person with many records in many cells is smaller than if the noise for one row were
-    multiplied by the number of records. Synthetic people have as many records as real people, and
-    their values repeat within a person as often.
+    depend on each other most. The latter are shrunk towards independence, as far as noise hides
+    dependence. The model is the distribution of largest entropy with these tables. What one person
+    adds to all tables of a round is one vector, whose length is capped. So the noise for a person
+    with many records in many cells is smaller than if the noise for one row were multiplied by the
+    number of records. Synthetic people have as many records as real people, and their values repeat
+    within a person as often.
 
     Privacy
     -------
@@ -51,9 +52,10 @@ class UserSynthesizer(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``model_``, ``repeats_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A user's codes are a function of that user's records and of public numbers. Tables are
-        answers of :meth:`~quorate.core.people.People.cell_totals`, which clips everything that a
-        user adds to the tables of a round to one length, in whole steps. They are released by
+    proof : A user's codes are a function of that user's records and of public numbers. Tables of
+        single columns are one vector per user, clipped by the core. Tables of pairs are answers of
+        :meth:`~quorate.core.people.People.cell_totals`, which clips everything that a user adds to
+        the tables of a round to one length, in whole steps. They are released by
         :class:`~quorate.mechanisms.sums.GaussianSum`. Lengths and numbers of records are tallied,
         with one label per user. How far a table exceeds a public one is computed from the sealed
         table by subtracting public integers, clipping at 0 and adding up. None of these steps
@@ -89,8 +91,8 @@ class UserSynthesizer(UserStatistic):
         Public ranges of numeric columns, by name, or one range for all of them; numbers outside are
         clipped.
     bins : int or dict, default=32
-        Number of bins of equal width for each numeric column. Neighbouring bins with few records
-        are merged in tables of two columns.
+        Number of bins of equal width for each numeric column. With more than 64, neighbouring bins
+        with few records are merged in tables of two columns.
     target : str, optional
         A column of ``categories`` on which every other column may depend, in addition to its
         neighbour in the tree. Use it for models that are to predict this column.
@@ -120,6 +122,7 @@ class UserSynthesizer(UserStatistic):
        arXiv:2108.04978.
     .. [2] McKenna, Mullins, Sheldon, Miklau. AIM: an adaptive and iterative mechanism for
        differentially private synthetic data. VLDB 2022, arXiv:2201.12677.
+    .. [3] Stephens. False discovery rates: a new deal. Biostatistics 18(2), 2017.
 
     Examples
     --------
@@ -206,8 +209,9 @@ class UserSynthesizer(UserStatistic):
         self.algorithm_ = Route(
             name="tree",
             reason=(
-                "tables of pairs that form a tree, fitted by Private-PGM; one vector a person, of "
-                f"length {found.lengths[0]:g} for columns and {found.lengths[1]:g} for pairs."
+                "tables of pairs that form a tree, shrunk towards independence; one vector a "
+                f"person, of length {found.lengths[0]:g} for columns and {found.lengths[1]:g} for "
+                "pairs."
             ),
         )
         return self

@@ -221,7 +221,13 @@ class PopularPhrases(UserStatistic):
             Whose record each row is, or the name of the column that says so.
         """
         lengths = self._checked()
+        _refuse_untyped(X)
         self._check_use(X, None, users, target=False)  # first, which names a missing column of ids
+        countable = is_frame(X) and hasattr(X, "__len__")
+        if self.relation is Relation.REPLACE and countable and not len(X):
+            raise SchemaError(
+                "Expected at least one row: under Relation.REPLACE the number of users is public."
+            )
         reading = Reading(
             by=(self._column_of(X, users),), keys=None, where=as_conditions(self.where)
         )
@@ -296,6 +302,17 @@ class PopularPhrases(UserStatistic):
             last = union.release(held, account=account)
             every.extend(last)
         return tuple(every)
+
+
+def _refuse_untyped(X: Any) -> None:
+    """Refuse texts without a table: the types of their cells are private, those of columns not."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if isinstance(X, list | tuple) or (kind and kind not in "biuf" and not is_frame(X)):
+        raise SchemaError(
+            "Expected a table with a column of texts or whole numbers, such as "
+            'pandas.DataFrame({"text": texts}), or an array of numbers; got '
+            f"{'a list' if isinstance(X, list | tuple) else 'an array without numbers'}."
+        )
 
 
 @dataclass(frozen=True)
