@@ -122,3 +122,4 @@ def setup(app):  # noqa: ANN001, ANN201
     app.connect("autodoc-process-docstring", _read_sections, priority=100)
     app.connect("autodoc-skip-member", _skip_foreign)
     app.connect("doctree-read", printed_columns.mark)
+    app.connect("doctree-read", docstring_sections.unlink_words)

@@ -14,6 +14,7 @@ To napoleon a word after a colon is a *type*. Here the section becomes a definit
 from __future__ import annotations
 
 import re
+from typing import Any
 
 SECTIONS = ("Privacy", "Learning")
 
@@ -70,3 +71,17 @@ def _definitions(title: str, body: list[str]) -> list[str]:
         else:
             found.append("")
     return [*found, ""]
+
+
+def unlink_words(app: Any, doctree: Any) -> None:
+    """Turn links of types that are plain words into words.
+
+    A type is prose here, such as "array of shape (d,)", and "shape" led to an attribute of a class
+    that has one. Names of classes have capital letters.
+    """
+    from sphinx.addnodes import pending_xref
+
+    for link in list(doctree.findall(pending_xref)):
+        words = link.get("refdomain") == "py" and link.get("reftype") == "class"
+        if words and link["reftarget"].islower() and "." not in link["reftarget"]:
+            link.replace_self(link.children)

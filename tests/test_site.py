@@ -112,6 +112,22 @@ class TestDocstringSections:
             assert (sentence in text and ":type:" not in text) == whole
         assert sections.whole_sentence("class", [sentence]) == [sentence]
 
+    def test_words_of_a_type_lead_nowhere_and_classes_to_their_pages(self):
+        """In "array of shape (d,)" the word "shape" led to an attribute of a class."""
+        from docutils import nodes
+        from sphinx.addnodes import pending_xref
+
+        sections = load("docstring_sections", DOCS / "docstring_sections.py")
+        tree = nodes.paragraph()
+        for target in ("shape", "Guarantee", "quorate.core.guarantees"):
+            tree += pending_xref(
+                "", nodes.Text(target), refdomain="py", reftype="class", reftarget=target
+            )
+        sections.unlink_words(None, tree)
+        assert tree.astext() == "shapeGuaranteequorate.core.guarantees"
+        left = [link["reftarget"] for link in tree.findall(pending_xref)]
+        assert left == ["Guarantee", "quorate.core.guarantees"]
+
     def test_an_example_stands_under_examples(self):
         """In a list of attributes it was one of them: the index had the attribute "08"."""
 
