@@ -52,7 +52,7 @@ def advise(task: PlanTask, *, users: int | None, epsilon: float | None) -> tuple
     changes = doublings(task, users=users, epsilon=epsilon)
     if not changes or changes[0][1] > 1 - _NOTICEABLE:
         return ("Doubling users, records or epsilon alone hardly changes the error.",)
-    first, *rest = (f"{name} lowers the error by {1 - share:.0%}" for name, share in changes)
+    first, *rest = (f"{name} {_said(share)}" for name, share in changes)
     left = dict(changes)
     lines = [f"Doubling {first}, " + ", ".join(f"doubling {text}" for text in rest) + "."]
     if left["users"] <= left["records"]:
@@ -92,3 +92,15 @@ def warn(
     if 2 * users < needed and error < task.largest_error:
         return f"Far from quorate: {needed:,} users are needed, {users:,} are planned."
     return None
+
+
+def _said(share: float) -> str:
+    """Say what becomes of the error when something is doubled.
+
+    >>> _said(0.71), _said(1.16), _said(0.9999)
+    ('lowers the error by 29%', 'raises the error by 16%', 'hardly changes it')
+    """
+    percent = f"{abs(1 - share):.0%}"
+    if percent == "0%":
+        return "hardly changes it"
+    return f"{'lowers' if share < 1 else 'raises'} the error by {percent}"

@@ -199,3 +199,9 @@ def test_ticks_of_an_error_axis_do_not_overlap():
     before_times = re.findall(r">(\d)</tspan>\s*<tspan[^>]*>×<", drawn)
     assert before_times
     assert set(before_times) <= {"2", "5"}
+
+
+def test_one_user_is_no_users():
+    """A report said that any method needs "1 users"."""
+    assert fit_report._people(1.0) == "1 user"
+    assert fit_report._people(1.2) == "2 users"

@@ -168,7 +168,7 @@ def _phrases(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
     people = estimator.error_.people
     names = [f"if each uses {size}" if size > 1 else "if each uses no other" for size, _ in people]
     drawn = ErrorBars("people who were enough", tuple(names), tuple(float(n) for _, n in people))
-    return draw_intervals(_panels(drawn), title="People who have to use a phrase"), True
+    return draw_intervals(_panels(drawn), title="People who have to use a phrase"), False
 
 
 # Attributes that tell a kind of answer, and how it is drawn.

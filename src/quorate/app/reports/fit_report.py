@@ -37,6 +37,7 @@ _NOUNS = {
     "select": "choice",
     "smallest-error": "smallest error",
     "svc": "linear classifier",
+    "synth": "model of people",
 }
 
 
@@ -369,7 +370,7 @@ def _bounds(plan: Plan) -> tuple[str, ...]:
         ("Proved to be needed by any method", plan.lower),
     )
     return tuple(
-        f"{words}: {_count(bound.users)} users ({bound.theorem})."
+        f"{words}: {_people(bound.users)} ({bound.theorem})."
         for words, bound in pairs
         if bound.users is not None and bound.holds
     )
@@ -379,6 +380,11 @@ def _count(users: float | None) -> str:
     if users is None or not math.isfinite(users):
         return "out of reach"
     return f"{math.ceil(users):,}"
+
+
+def _people(users: float) -> str:
+    count = _count(users)
+    return f"{count} user" if count == "1" else f"{count} users"
 
 
 def _number(value: float) -> str:
