@@ -19,14 +19,15 @@ from quorate.core.bounds.lengths import lengths_of
 from quorate.core.guarantees import Relation
 from quorate.core.users.data import UserData
 from quorate.data.by_group.person_cells import Cells, ValueColumn, cells_of
+from quorate.tabulate.quantiles import LOOKS
 
 __all__ = ["Held", "HeldOften", "LengthLabels", "OwnMeans", "Part", "value_ladder"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Values are told apart evenly, and down to 2^-12 of their range around zero.
-_EVENLY, _HALVINGS = 64, 12
+# Values are told apart evenly, and around zero down to the finest step of a search for a quantile.
+_EVENLY = 64
 
 
 def value_ladder(lower: float, upper: float) -> Floats:
@@ -37,7 +38,7 @@ def value_ladder(lower: float, upper: float) -> Floats:
     (np.float64(0.0), np.float64(1024.0), 7)
     """
     anchor, width = min(max(0.0, lower), upper), upper - lower
-    steps = 2.0 ** -np.arange(1, _HALVINGS + 1) * width
+    steps = 2.0 ** -np.arange(1, LOOKS + 1) * width
     evenly = np.linspace(lower, upper, _EVENLY + 1)
     points = np.concatenate([evenly, np.array([anchor]), anchor + steps, anchor - steps])
     return np.unique(np.clip(points, lower, upper))

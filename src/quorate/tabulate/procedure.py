@@ -53,7 +53,7 @@ __all__ = ["Procedure", "number_of_users"]
 Floats = NDArray[np.float64]
 Name = str | int
 
-# Epsilons are whole multiples of 2^-33.
+# machine: whole multiples of 2^-33 below 2^20 have 53 binary digits, so that sums are exact.
 _DIGITS = 33
 # Nobody counts with more than 2^20 records, and sums are told apart down to 2^-10 of what is
 # possible: a million, and a thousandth.

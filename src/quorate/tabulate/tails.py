@@ -30,8 +30,8 @@ __all__ = ["RARELY", "Tail", "ladder", "noise_odds", "whole_ladder"]
 
 Floats = NDArray[np.float64]
 
-# Noise lengthens a cap by 2^j with odds e^-1 2^-3j or less, which adds up to less than .4 to the
-# mean square of a cap: for two of the three an infinite mean square is what 2^-2j has.
+# derived: the least whole number at which caps that noise lengthens by 2^j, with odds e^-1 2^-3j or
+# less, have a finite mean square (they add less than .4 to it; with 2^-2j it is infinite).
 _STEEP = 3.0
 # How many doublings below the top say how a tail falls.
 _SEEN = 3
