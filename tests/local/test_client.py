@@ -1,7 +1,9 @@
 """A device sends one message, whatever its records are, and the same when asked again."""
 
+import contextlib
 import copy
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -38,6 +40,25 @@ class TestOneMessage:
         first = client.message([7])
         assert client.message([7]) == first
         assert client.message([8]) == first
+
+    def test_threads_that_ask_at_once_get_one_message(self):
+        both = threading.Barrier(2)
+
+        def decide(records, seed):
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(timeout=0.5)  # where one waits for the other, it waits in vain
+            return 7
+
+        client, found = Client(TASK, decide, largest_epsilon=9.0), []
+        threads = [
+            threading.Thread(target=lambda: found.append(client.message([7]))) for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 2
+        assert len(set(found)) == 1
 
     def test_two_devices_differ(self):
         assert len({Client(TASK, largest_epsilon=9.0).message([7]) for _ in range(20)}) == 20
@@ -164,6 +185,13 @@ class TestEveryInput:
         assert message_of([5], decide=failing) == message_of([])
         assert message_of([5], decide=lambda r, s: None) == message_of([])
         assert message_of([5], decide=lambda r, s: 10**9) == message_of([])
+
+    @pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+    def test_no_record_ends_the_program(self, error):
+        def failing(records, seed):
+            raise error(f"record {records}")
+
+        assert message_of([5], decide=failing) == message_of([])
 
     def test_the_decision_gets_the_public_seed(self):
         seen = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 from quorate import _validate
 from quorate.core.guarantees import Guarantee
 from quorate.core.once import OnceOnly
+from quorate.core.users.crowd import call_quietly
 from quorate.exceptions import AlreadyAnsweredError, ParameterError
 from quorate.ledger.ledger import Ledger
 from quorate.local.device_memory import DeviceMemory, StoredAnswer, new_token
@@ -133,6 +135,7 @@ class Client(OnceOnly):
             )
         self.task = task
         self.largest_epsilon = largest_epsilon
+        self._lock = threading.Lock()
         self._decide = plurality if decide is None else decide
         self._memory = memory
         self._answer = None if memory is None else memory.recall(task.id)
@@ -162,6 +165,16 @@ class Client(OnceOnly):
         answers twice.
         """
         self.refuse_elsewhere()
+        with self._lock:  # threads that ask at once get one answer
+            answer = self._answered(records)
+        if answer.acknowledged:
+            raise AlreadyAnsweredError(
+                f"This device has answered the task {self.task.name!r} ({self.task.id}), and its "
+                "message has arrived: it does not answer twice."
+            )
+        return answer.message
+
+    def _answered(self, records: Any) -> StoredAnswer:
         if self._answer is None:
             # What is kept stands in the memory before anybody sees it; another program of this
             # device may have been quicker, and then its answer stays.
@@ -175,12 +188,7 @@ class Client(OnceOnly):
                     make=lambda: self._first(records),
                 )
             )
-        if self._answer.acknowledged:
-            raise AlreadyAnsweredError(
-                f"This device has answered the task {self.task.name!r} ({self.task.id}), and its "
-                "message has arrived: it does not answer twice."
-            )
-        return self._answer.message
+        return self._answer
 
     def acknowledged(self) -> None:
         """Record that the collector has accepted the message."""
@@ -197,12 +205,10 @@ class Client(OnceOnly):
         return StoredAnswer(self._make(self._candidate(records)), new_token())
 
     def _candidate(self, records: Any) -> int:
-        try:
-            found = self._decide(records, self.task.shared_seed)
-            candidate = -1 if found is None else int(found)
-        except Exception:
-            return -1
-        return candidate if 0 <= candidate < self.task.candidates else -1
+        # Whatever is raised, SystemExit too, would tell of the records.
+        decided = call_quietly(lambda: self._decide(records, self.task.shared_seed))
+        found = None if decided is None else call_quietly(lambda: int(decided))
+        return found if found is not None and 0 <= found < self.task.candidates else -1
 
     def _make(self, candidate: int) -> bytes:
         reports = self.task.response.respond(np.array([candidate], dtype=np.int64))
