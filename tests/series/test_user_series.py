@@ -17,6 +17,8 @@ from quorate.exceptions import (
     SeriesStoreError,
     UnboundedContributionError,
 )
+from quorate.series import user_series
+from quorate.series.period import Rows
 from series_worlds import NoNoise
 
 GROUPS, LABELS = ["a", "b"], ["web", "shop", "phone"]
@@ -272,6 +274,18 @@ class TestFreeMistakes:
             opened(tmp_path).update(
                 sales(0).with_columns(pl.col("who").cast(pl.String)), users="who"
             )
+        assert opened(tmp_path).read().periods_ == ("1",)
+
+    def test_nor_are_they_of_another_program_that_was_quicker(self, tmp_path, monkeypatch):
+        def after_the_other(*arguments):
+            monkeypatch.undo()
+            opened(tmp_path).update(sales(0), users="who")
+            return Rows(*arguments)
+
+        monkeypatch.setattr(user_series, "Rows", after_the_other)
+        texts = sales(0).with_columns(pl.col("who").cast(pl.String))
+        with pytest.raises(SchemaError, match="one person would be two"):
+            opened(tmp_path).update(texts, users="who")
         assert opened(tmp_path).read().periods_ == ("1",)
 
     def test_nothing_is_there_before_the_first_update(self, tmp_path):

@@ -305,20 +305,24 @@ class UserSeries:
         store.create()
         with store.page() as page:
             charge = self._paid(page, plan)
-            if page.kind_of_ids not in ("", kind):
-                raise SchemaError(
-                    f"Expected ids that are {page.kind_of_ids}, as in earlier periods, got "
-                    f"{kind}: one person would be two. Convert the column."
-                )
+            self._check_kind(page, kind)
         rows = Rows(X, users, kind, plan.reading, plan.asked.ranges, plan.labelled)
         waiting = True
         while waiting:
             with store.page() as page:
+                self._check_kind(page, kind)  # another program may have been the first
                 self._finish(page, charge)
                 waiting = self._release_next(page, number, rows, plan.design)
             with store.page() as page:
                 self._finish(page, charge)
         return self.read()
+
+    def _check_kind(self, page: SeriesTransaction, kind: str) -> None:
+        if page.kind_of_ids not in ("", kind):
+            raise SchemaError(
+                f"Expected ids that are {page.kind_of_ids}, as in earlier periods, got "
+                f"{kind}: one person would be two. Convert the column."
+            )
 
     def _release_next(
         self, page: SeriesTransaction, number: int | None, rows: Rows, design: Design
