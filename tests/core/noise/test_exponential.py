@@ -80,7 +80,7 @@ class TestProposals:
     @given(drawn=pieces, rate=rates)
     def test_every_weight_is_bounded_from_above(self, drawn, rate):
         lengths, losses = arrays(drawn)
-        proposal = Proposal.of(lengths, exponential._gaps(lengths, losses), rate)
+        proposal = Proposal.of(lengths, exponential.gaps_of(lengths, losses), rate)
         weights = true_weights(lengths, losses, rate)
         for piece, weight in enumerate(weights):
             size = proposal.size(piece)
@@ -126,7 +126,7 @@ class TestExactLaw:
 
     def follows_the_law(self, monkeypatch, lengths, losses, rate, *, change=0):
         lengths, losses = np.array(lengths, np.uint64), np.array(losses, np.int64)
-        fine = Proposal.of(lengths, exponential._gaps(lengths, losses), rate, bits=3)
+        fine = Proposal.of(lengths, exponential.gaps_of(lengths, losses), rate, bits=3)
         sizes = np.diff(fine.cumulative, prepend=0)
         sizes[sizes > 0] += change
         coarse = Proposal(np.cumsum(sizes), fine.shift)
