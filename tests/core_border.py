@@ -128,6 +128,17 @@ def entered(source):
     return found & DOORS
 
 
+def unbound(source):
+    """Return the lines where People are made whose answers any account may open."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", None) == "People"
+        and "among" not in {word.arg for word in node.keywords}
+    ]
+
+
 # Types that keep private numbers, or pay for them; their private names belong to the core.
 KEEPERS = {
     "Account",

@@ -497,12 +497,16 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(X, People):
             crowd = self._crowd(X, y, users, classes=classes, order=order)
-            return People(crowd, self.relation, among=_PAYING.get(self))
+            return self._people_of(crowd)
         names = X.feature_names
         if names is not None and (coded := self._coded_columns()):
             names = Coding.recognised(names, coded).sources
         self._describe(names, X.n_features)
         return X
+
+    def _people_of(self, crowd: Crowd) -> People:
+        """Return people about whom only the account of this fit opens what they say."""
+        return People(crowd, self.relation, among=_PAYING.get(self))
 
     def _describe(self, names: Sequence[str] | None, n_features: int) -> None:
         if names is not None:

@@ -17,6 +17,7 @@ from core_border import (
     main,
     private_names,
     reached_into,
+    unbound,
 )
 
 
@@ -49,6 +50,14 @@ def test_only_the_core_goes_through_private_doors():
         "core/sealed.py",
     }
     assert those(entered) <= inside
+
+
+def test_people_are_asked_for_one_account_that_alone_opens_what_they_say():
+    found = {name: unbound(path.read_text()) for name, path in MODULES.items()}
+    assert {name for name, lines in found.items() if lines} == set()
+    assert unbound(
+        "people = People(crowd, relation)\nother = People(crowd, relation, among=a)"
+    ) == [1]
 
 
 # A crowd on a cluster has groups of its own.

@@ -8,7 +8,6 @@ from typing import Any
 from quorate import _validate
 from quorate._validate import is_frame
 from quorate.core.guarantees import Relation
-from quorate.core.people import People
 from quorate.core.public_randomness import RandomState
 from quorate.core.users.crowd import Crowd
 from quorate.data.by_group.reading import ids_of, names_of, schema_of, with_names
@@ -200,7 +199,7 @@ class UserSynthesizer(UserStatistic):
         hub = self._hub(columns)
         columns = of_type(columns, schema)
         account = self._charge(X, None, users)
-        people = People(self._coded(X, users, columns), self.relation, among=account)
+        people = self._people_of(self._coded(X, users, columns))
         found = Rounds(people, columns, account, hub=hub).run()
         self.guarantee_ = self._promise(account)
         self.model_ = found.model

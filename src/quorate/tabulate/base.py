@@ -86,8 +86,8 @@ class UserStatistic(UserEstimator):
         )
         change = ToCells(records.numbers, len(records.keys), added, middle)
         counted, waiting = records.cells_in_turn(change)
-        people = People(counted, self.relation)
-        return people, lambda: People(waiting(), self.relation), added, middle
+        people = self._people_of(counted)
+        return people, lambda: self._people_of(waiting()), added, middle
 
     def _check_common(self) -> None:
         """Refuse invalid parameters, before the charge."""

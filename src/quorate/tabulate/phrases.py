@@ -15,7 +15,6 @@ from quorate import _validate
 from quorate._validate import described, exact, is_frame
 from quorate.core.account.account import Account
 from quorate.core.guarantees import Guarantee, Relation
-from quorate.core.people import People
 from quorate.core.public_randomness import RandomState
 from quorate.core.questions.held_keys import held_keys
 from quorate.core.users.data import UserData
@@ -286,7 +285,7 @@ class PopularPhrases(UserStatistic):
         unions: tuple[SetUnion, ...],
         account: Account,
     ) -> tuple[Label, ...]:
-        people = People(records.crowd, self.relation, among=account)
+        people = self._people_of(records.crowd)
         [labels], [column] = records.labels, records.by
         if isinstance(labels, LabelNumbers):
             numbers = _Numbers(column, records.conditions)

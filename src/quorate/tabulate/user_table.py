@@ -12,7 +12,6 @@ from quorate import _validate
 from quorate._validate import exact, is_frame
 from quorate.core.account.account import Account
 from quorate.core.guarantees import Relation
-from quorate.core.people import People
 from quorate.core.public_randomness import RandomState
 from quorate.data.by_group.conditions import as_conditions
 from quorate.data.by_group.joining import joined, joined_schema
@@ -383,7 +382,7 @@ class UserTable(UserStatistic):
         self, records: Records, account: Account, reserve: Fraction, epsilon: Fraction
     ) -> tuple[Records, int]:
         keys, certain = popular_keys(
-            People(records.crowd, self.relation),
+            self._people_of(records.crowd),
             records.by,
             records.labels,
             epsilon=epsilon,
@@ -402,7 +401,7 @@ class UserTable(UserStatistic):
             return records, None  # hardly any popular keys were found
         cells = records.cells(ToCells(records.numbers, len(records.keys)))
         found, behind = largest_groups(
-            People(cells, self.relation),
+            self._people_of(cells),
             groups=candidates,
             chosen=size,
             most=1 if self.largest_by == "users" else int(self.cap),

@@ -346,7 +346,8 @@ class _Average:
         noise of scale :math:`1/\varepsilon`. Noise of at most t in either of them moves the
         average by at most t over their sum, because both limits of it have the same denominator.
         """
-        people, public = People(numbers, account.relation), account.relation is Relation.REPLACE
+        people = People(numbers, account.relation, among=account)
+        public = account.relation is Relation.REPLACE
         inside = Interval(0.0, 1.0) if public else Ball(1.0, dimension=2, norm=1)
         mechanism = _laplace(inside, people, account)
         totals = people.total(_OwnNumber(inside), mechanism.grid)
@@ -386,7 +387,7 @@ def _laplace(bound: Bound, people: People, account: Account) -> LaplaceSum:
 
 def _dropped_rows(counted: RowCounts, cap: float, account: Account) -> float:
     """Spend all of ``account`` on an upper limit of the number of dropped rows."""
-    people = People(counted.dropped(cap), account.relation)
+    people = People(counted.dropped(cap), account.relation, among=account)
     # Zero rows are the centre, so that nobody needs to know how many people there are.
     inside = Interval(0.0, cap, centre=0.0)
     mechanism = _laplace(inside, people, account)

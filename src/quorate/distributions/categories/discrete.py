@@ -14,7 +14,6 @@ from quorate import _validate
 from quorate._validate import described
 from quorate.core.account.account import Account
 from quorate.core.guarantees import Relation
-from quorate.core.people import People
 from quorate.core.public_randomness import RandomState
 from quorate.core.questions.shares import Coder
 from quorate.core.users.crowd import Crowd
@@ -281,7 +280,7 @@ class DiscreteDistribution(UserDistribution):
         held = private_labels(X)
         labels = popular_labels(
             held,
-            People(self._gather(held.numbers[:, None], None, users), self.relation),
+            self._people_of(self._gather(held.numbers[:, None], None, users)),
             epsilon=_LABEL_SHARE * float(self.epsilon),
             delta=reserve,
             account=account,

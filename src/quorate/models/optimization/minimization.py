@@ -134,7 +134,6 @@ def minimize(  # noqa: PLR0913 - the common keywords
         check_public_steps(steps=steps, records=records, relation=relation)
     if not isinstance(data, Crowd):
         raise SchemaError(f"Expected a UserData, got {type(data).__name__}.")
-    people = People(data, relation)
     dimension = loss.dimension(data.n_features)
     theta = initial_point(initial, dimension)
     if steps is not None:
@@ -142,6 +141,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     if curvature is not None:
         _validate.positive(curvature=curvature)
     account = Account.open(epsilon=epsilon, delta=delta, relation=relation, unit=data.unit)
+    people = People(data, relation, among=account)
     if batch_rate is not None and steps is None:
         steps = plan_steps(
             n_users=people.n_users,

@@ -271,7 +271,7 @@ class PhasedMinimizer:
         account = Account.open(epsilon=self.epsilon, delta=self.delta, unit=data.unit)
         groups = disjoint_groups(account, len(phases))
         parts = cut_by_draws(
-            People(data, account.relation),
+            People(data, account.relation, among=account),
             [phase.n_users for phase in phases],
             groups,
             random_state=self.random_state,

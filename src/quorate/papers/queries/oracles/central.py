@@ -108,7 +108,7 @@ class CentralOracle(QueryOracle):
         _validate.positive_integer(max_queries=max_queries)
         self.max_queries = max_queries
         self._people = people = (
-            users if isinstance(users, People) else People(users, account.relation)
+            users if isinstance(users, People) else People(users, account.relation, among=account)
         )
         self._account = account
         self._share = Fraction(1, max_queries)
