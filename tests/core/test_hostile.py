@@ -2,13 +2,16 @@
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from quorate.core.account.account import Account
+from quorate.core.account.compose import price
 from quorate.core.account.parts import (
     SharedAccount,
     close,
@@ -16,15 +19,17 @@ from quorate.core.account.parts import (
     halved,
     sum_of_groups,
 )
+from quorate.core.account.secret_pairs import secret_pairs
 from quorate.core.bounds.grid import SUM_LIMIT, Grid
 from quorate.core.bounds.lifted_ball import LiftedBall
+from quorate.core.by_hand import line_by_hand
 from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import Gaussian, Pure, Relation, Repeated
 from quorate.core.moves import Moves
 from quorate.core.people import People
 from quorate.core.placed import PlacedSum, Places
 from quorate.core.questions.held_keys import held_keys
-from quorate.core.questions.pairs import BySign
+from quorate.core.questions.pairs import ByDifference, BySign
 from quorate.core.sealed import Sealed, opened, seal
 from quorate.core.users import UserData
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError, SealedError
@@ -350,12 +355,27 @@ class TestGroups:
         second.pay(Fraction(1, 8))
         assert account.event == Pure(0.125)
 
-    def test_gaussian_noise_costs_more_than_a_pure_draw_of_more_squares(self):
+    def test_what_a_ledger_is_told_covers_every_group_wherever_it_is_composed(self):
         account = Account.open(epsilon=3.0, delta=1e-6)
         first, second = self.groups(account, planned=False)
-        first.pay(Gaussian(3.2))
+        first.pay(Gaussian(3.5))
         second.pay(Fraction(3, 10))
-        assert account.event == Gaussian(3.2)
+        # One such fit costs more for the noise, a hundred more for the pure draw.
+        for fits in (1, 100):
+            told, *each = (
+                price(Repeated(event, fits), delta=1e-6)
+                for event in (account.event, first.event, second.event)
+            )
+            assert told >= max(each)
+        assert price(account.event, delta=1e-6) <= 3.0
+
+    def test_draws_that_are_among_those_of_another_group_add_nothing(self):
+        account = Account.open(epsilon=3.0, delta=1e-6)
+        first, second = self.groups(account, planned=False)
+        for group, draws in ((first, 3), (second, 2)):
+            for _ in range(draws):
+                group.pay(Gaussian(5.0))
+        assert account.event == Repeated(Gaussian(5.0), 3)
 
     @pytest.mark.parametrize("planned", [True, False])
     def test_nothing_is_drawn_after_the_end(self, planned):
@@ -371,3 +391,166 @@ class TestGroups:
         close(account)
         with pytest.raises(NumericalFailure, match="nothing was drawn"):
             lent.pay(Fraction(1, 8))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of ten points: a user errs once from the point of each record on."""
+
+    size: int = 10
+
+    def __call__(self, users: UserData) -> SimpleNamespace:
+        order = np.argsort(users.X[:, 0], kind="stable")
+        owners = users.user_index()[order].astype(np.int64)
+        events = SimpleNamespace(
+            size=10,
+            positions=np.clip(users.X[order, 0], 1, 9).astype(np.uint64),
+            user=owners,
+            after=np.ones(len(owners), np.int64),
+            initial=np.zeros(users.n_users, np.int64),
+        )
+        return SimpleNamespace(events=events)
+
+
+class Spoken:
+    low, high = 0, 9
+
+    def __init__(self, together: bool) -> None:
+        self.together = together
+
+    def __call__(self, view, heights):
+        return heights.initial + self.together * len(heights.initial), heights.after
+
+
+class TestCompany:
+    """Each question tries its function on made-up users, and watches what it keeps."""
+
+    def test_of_ballots(self):
+        with pytest.raises(SealedError, match="other users"):
+            People(TWO, Relation.REPLACE).ballots(lambda users: [users.n_users] * users.n_users)
+
+    def test_of_texts(self):
+        people = People(TWO, Relation.REPLACE)
+        assert opened(people.ballots(lambda users: ["a"] * users.n_users).of_key("a")) == [2]
+        with pytest.raises(SealedError, match="other users"):
+            people.ballots(lambda users: [str(users.n_users)] * users.n_users)
+
+    def test_of_what_a_choice_keeps(self):
+        kept = []
+        with pytest.raises(SealedError, match="kept something"):
+            People(TWO, Relation.REPLACE).ballots(
+                lambda users: kept.append(users.n_users) or [1] * users.n_users
+            )
+
+    def test_of_duels(self):
+        def blocks(users):
+            yield np.tile([0, users.n_users], (users.n_users, 1))
+
+        with pytest.raises(SealedError, match="other users"):
+            People(TWO, Relation.REPLACE).duels(blocks, 2, ByDifference(3))
+
+    def test_of_scores_on_a_line(self):
+        walk = People(TWO, Relation.REPLACE).walk(Line())
+        assert walk.scores(Spoken(together=False)).size == 10
+        with pytest.raises(SealedError, match="other users"):
+            walk.scores(Spoken(together=True))
+
+    def test_of_rows_on_a_line(self):
+        walk = People(TWO, Relation.REPLACE).walk(Line())
+        with pytest.raises(SealedError, match="other users"):
+            walk.each(lambda view: np.full(view.events.initial.shape, view.events.initial.size))
+
+    def test_of_batches(self):
+        def program(batch):
+            rows = batch.rows.sum(axis=1)
+            return rows - rows.mean()
+
+        grid = Grid(LiftedBall(1.0, centre=[0.0]), step=2.0**-10)
+        with pytest.raises(SealedError, match="other users"):
+            People(TWO, Relation.REPLACE).placed_total(
+                program, grid, Places(width=4, lengths=(2,)), word=0
+            )
+
+    @pytest.mark.parametrize("made", [None, lambda pairs: pairs - pairs.mean()])
+    def test_of_pairs(self, made):
+        def values(users):
+            return users.user_means() - (0.0 if made else users.X.mean())
+
+        people, account = People(TWO, Relation.REPLACE), Account.open(epsilon=1.0)
+        with pytest.raises(SealedError, match="other users"):
+            secret_pairs(people, values, account=account, most=9, made=made)
+
+
+def fails_for_none(function: Callable) -> Callable:
+    def fails(held):
+        if not len(held.keys() if isinstance(held, UserData) else held):
+            raise ValueError
+        return function(held)
+
+    return fails
+
+
+class TestWhoFailsForNobody:
+    """How long rows are is what it is for nobody, so there has to be an answer for nobody."""
+
+    def test_a_change_of_records(self):
+        def wider(users):
+            wide = np.tile(users.X, int(users.X.max()) + 1)
+            return UserData(wide, offsets=users.offsets).with_keys(users.keys())
+
+        with pytest.raises(SchemaError, match="nobody"):
+            People(THREE, Relation.REPLACE).derive(fails_for_none(wider))
+
+    def test_a_function_of_rows(self):
+        rows = People(THREE, Relation.REPLACE).each(lambda users: users.user_means()[:, 0])
+        with pytest.raises(SchemaError, match="also for none"):
+            rows.map(fails_for_none(lambda held: np.ones((len(held), 1 + int(max(0, *held, 0))))))
+
+    def test_rows_on_a_line(self):
+        walk = People(TWO, Relation.REPLACE).walk(Line())
+
+        def values(view):
+            held = view.events.positions
+            return np.ones((view.events.initial.size, 1 + int((held > 2).any())))
+
+        with pytest.raises(SchemaError, match="public numbers"):
+            walk.each(values)
+
+    def test_pairs(self):
+        people, account = People(TWO, Relation.REPLACE), Account.open(epsilon=1.0)
+        with pytest.raises(SchemaError, match="public numbers"):
+            secret_pairs(
+                people,
+                UserData.user_means,
+                account=account,
+                most=9,
+                made=lambda pairs: np.ones((len(pairs), 1 + int((pairs > 2).any()))),
+            )
+
+
+def test_what_raises_keeps_nothing_either():
+    kept = []
+
+    def counts(users):
+        if users.X.max(initial=0) > 4:
+            kept.append(users.X.max())
+            raise ValueError
+        return users.record_counts()
+
+    with pytest.raises(SealedError, match="kept something"):
+        People(THREE, Relation.REPLACE).counts(counts, [1])
+
+
+def test_votes_for_one_key_are_counted_once():
+    ballots = People(THREE, Relation.REPLACE).ballots(lambda users: np.full(users.n_users, 5))
+    with pytest.raises(ParameterError, match="one key"):
+        ballots.of_key(np.full((100, 1), 5))
+
+
+@pytest.mark.parametrize(
+    ("places", "copies"), [([0], [2**63]), ([0, 100], [1, 1]), ([5], [1]), ([0], [0])]
+)
+def test_copies_of_points_are_those_of_the_line(places, copies):
+    line = line_by_hand(np.array([4, 6]), np.array([3, 0]))
+    with pytest.raises(ParameterError, match=r"on the line|fewer than"):
+        line.stretched(np.array(places, np.uint64), np.array(copies, np.uint64))

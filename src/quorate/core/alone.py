@@ -26,7 +26,7 @@ from quorate.core.users.crowd import call_quietly
 from quorate.core.users.data import UserData
 from quorate.exceptions import SchemaError, SealedError
 
-__all__ = ["records_of", "refuse_company", "refuse_other_rows"]
+__all__ = ["records_of", "refuse_company", "refuse_neighbours", "refuse_other_rows"]
 
 # Records of the made-up users: one of them holds a single record.
 _COUNTS = (1, 3, 2)
@@ -102,6 +102,29 @@ def refuse_other_rows(
     _try_once((_definition(function, _DEEP), shape), asked)
 
 
+def refuse_neighbours(
+    program: Any,
+    batch_of: Callable[[NDArray[Any], NDArray[Any]], Any],
+    shape: tuple[int, int, int],
+) -> None:
+    """Refuse a program of batches of this shape in which one place's result depends on others.
+
+    ``batch_of`` makes a batch of rows and of which of them are records.
+    """
+
+    def asked() -> tuple[NDArray[Any], NDArray[Any]]:
+        rows, few = _made_up_numbers(shape), min(len(_COUNTS), shape[0])
+
+        def result(taken: NDArray[np.bool_]) -> NDArray[Any]:
+            present = np.broadcast_to(taken[:, None], shape[:2])
+            return np.asarray(program(batch_of(rows * present[:, :, None], present)))
+
+        alone = [result(np.arange(shape[0]) == i)[i] for i in range(few)]
+        return result(np.ones(shape[0], np.bool_))[:few], np.stack(alone)
+
+    _try_once((_definition(program, _DEEP), shape), asked)
+
+
 def _try_once(tried: Hashable, asked: Callable[[], tuple[NDArray[Any], NDArray[Any]]]) -> None:
     if tried in _TRIED:
         return
@@ -132,6 +155,8 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Whether two tables are equal up to the rounding of 32-bit programs."""
     if one.shape != other.shape:
         return False
+    if one.dtype.kind == other.dtype.kind == "O":
+        return bool(one.tolist() == other.tolist())
     reach = np.abs(other[np.isfinite(other)]).max(initial=0) * _ROUNDING
     return np.allclose(one, other, rtol=0.0, atol=reach, equal_nan=True)
 

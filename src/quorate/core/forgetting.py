@@ -46,12 +46,14 @@ def forgetting(*functions: object) -> Iterator[None]:
     is needed as the user's row, and let a question release it.
     """
     before = [_held(function, _DEEP) for function in functions]
-    yield
-    if [_held(function, _DEEP) for function in functions] != before:
-        raise SealedError(
-            "A statistic kept something of what it was shown. Return all that is needed as the "
-            "user's row, and let a question release it."
-        )
+    try:
+        yield
+    finally:  # also what raises may have kept something first
+        if [_held(function, _DEEP) for function in functions] != before:
+            raise SealedError(
+                "A statistic kept something of what it was shown. Return all that is needed as the "
+                "user's row, and let a question release it."
+            )
 
 
 class _Same:

@@ -18,12 +18,13 @@ from typing import Any, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.core.alone import records_of, refuse_company
+from quorate.core.alone import records_of, refuse_company, refuse_neighbours
 from quorate.core.bounds.grid import Grid
+from quorate.core.compiled import CompiledProgram
 from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
-from quorate.core.placed import PlacedSum, Places, Program
+from quorate.core.placed import PlacedSum, Places, Program, made_up_batch
 from quorate.core.public_randomness import RandomState
 from quorate.core.questions.ballots import Ballots, VotesOf, ballots_of
 from quorate.core.questions.cells import AddedCells, CellsOf
@@ -144,6 +145,8 @@ class People:
         """Return the same users with other records: ``change`` is applied to each part in place."""
         refuse_company(change, partial(records_of, change), self.__crowd.nobody())
         nothing = call_quietly(lambda: change(self.__crowd.nobody()).n_features)
+        if nothing is None:
+            raise SchemaError("Expected a change that nobody's records can undergo as well.")
         with forgetting(change):
             return self._of(self.__crowd.derive(_SameUsers(change, nothing), keep=keep))
 
@@ -210,6 +213,9 @@ class People:
         # Of a part of the users not even the number is public.
         everybody = getattr(self.among, "_whole", None) is self.among
         public = self.relation is Relation.REPLACE and everybody
+        if not isinstance(program, CompiledProgram):  # which keeps users apart by itself
+            width, length = places.width, places.lengths[0]
+            refuse_neighbours(program, made_up_batch, (width, length, self.n_features))
         ranks = np.sort(self.__crowd.keys()) if public else None
         with forgetting(program):
             halves = self.__crowd.add_up(PlacedSum(program, grid, places, ranks, word), whole=True)
@@ -258,9 +264,10 @@ class People:
         Verdicts are those of the core, whose limits are proved.
         """
         refuse_unproved(verdict)
-        whole = not getattr(blocks, "batched", True)
+        whole, work = not getattr(blocks, "batched", True), AddedDuels(blocks, size, verdict)
+        refuse_company(blocks, work, self.__crowd.nobody(), added=True)
         with forgetting(blocks, verdict.judge):
-            table = self.__crowd.add_up(AddedDuels(blocks, size, verdict), whole=whole)
+            table = self.__crowd.add_up(work, whole=whole)
         alone = np.ones(size, dtype=np.bool_)
         losses = worst_duels(table, alone, verdict, n_users=self.__crowd.n_users)
         return seal(losses, verdict.moves(size, self.relation), self.relation, self.among)
@@ -271,7 +278,10 @@ class People:
 
     def ballots(self, choice: Callable[[UserData], NDArray[Any]]) -> Ballots:
         """Return one key per user, in the order of the users' own keys."""
-        cast = self.__crowd.map(VotesOf(choice))
+        votes = VotesOf(choice)
+        refuse_company(choice, votes.named, self.__crowd.nobody())
+        with forgetting(choice):
+            cast = self.__crowd.map(votes)
         order = np.argsort(self.__crowd.keys(), kind="stable")
         return ballots_of(cast, order, self.relation, self.among)
 
@@ -361,14 +371,14 @@ class _SameUsers:
     """
 
     change: Callable[[UserData], UserData]
-    n_features: int | None
+    n_features: int
 
     def __call__(self, part: UserData) -> UserData:
         changed = self.change(part)
         found, keys = changed.keys(), part.keys()
         if not (np.array_equal(found, keys) or np.array_equal(np.sort(found), np.sort(keys))):
             raise SchemaError("Expected the same users, each with other records.")
-        if self.n_features not in (None, changed.n_features):
+        if changed.n_features != self.n_features:
             raise SchemaError("Expected as many features as nobody has.")
         return changed
 

@@ -44,7 +44,7 @@ from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
 from quorate.exceptions import ParameterError
 
-__all__ = ["Batch", "PlacedSum", "Places", "Program", "slots_of"]
+__all__ = ["Batch", "PlacedSum", "Places", "Program", "made_up_batch", "slots_of"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -70,6 +70,16 @@ class Batch:
     rows: Floats
     targets: Floats
     present: NDArray[np.bool_]
+
+
+def made_up_batch(rows: NDArray[np.float64], present: NDArray[np.bool_]) -> Batch:
+    """Return a batch of these rows, and labels 0 and 1, to try a program on.
+
+    >>> made_up_batch(np.ones((1, 2, 3)), np.array([[True, False]])).targets.tolist()
+    [[0.0, 0.0]]
+    """
+    targets = np.arange(present.size).reshape(present.shape) % 2 * present
+    return Batch(rows.astype(np.float32), targets.astype(np.float32), present)
 
 
 # From a batch to one vector for each of its places, or compiled together with the clip.

@@ -373,13 +373,12 @@ class SealedRows(Closed[NDArray[Any]]):
         nothing = call_quietly(lambda: np.asarray(function(rows[:0])))
 
         def fits(found: NDArray[Any]) -> bool:
-            like = found if nothing is None else nothing
-            return is_rows(found, len(rows)) and found.shape[1:] == like.shape[1:]
+            alike = nothing is not None and found.shape[1:] == nothing.shape[1:]
+            return alike and is_rows(found, len(rows))
 
+        expected = "one row of numbers for each row, also for none"
         with forgetting(function):
-            found = told(
-                lambda: np.asarray(function(rows)), "one row of numbers for each row", fits
-            )
+            found = told(lambda: np.asarray(function(rows)), expected, fits)
         return self._with(found)
 
     def column(self, place: int) -> SealedRows:

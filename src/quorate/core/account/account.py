@@ -49,7 +49,14 @@ from quorate._validate import (
     ratio_root_up,
 )
 from quorate.core.account.compose import price
-from quorate.core.account.costs import PricedChain, draw_costs, gdp_mu, promise_of, words
+from quorate.core.account.costs import (
+    PricedChain,
+    covers_of_each,
+    draw_costs,
+    gdp_mu,
+    promise_of,
+    words,
+)
 from quorate.core.bounds.grid import Law
 from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import (
@@ -460,9 +467,16 @@ class Account(OnceOnly):
                 event if count == 1 else Repeated(event, count)
                 for event, count in self._drawn.items()
             ]
-            costliest = [max(groups, key=_price_of_drawn) for groups in self._groups]
-            parts += [group.event for group in costliest if group._drawn]
+            for groups in self._groups:
+                drawn = [group.event for group in groups if group._drawn]
+                parts += [self._envelope(drawn)] if drawn else []
         return compose_events(parts) if parts else Nothing()
+
+    def _envelope(self, drawn: Sequence[Event]) -> Event:
+        """Return the cheapest event, at the declared delta, that covers each of ``drawn``."""
+        delta = self.declared.delta
+        able = covers_of_each(drawn)
+        return min(able, key=lambda event: price(event, delta=delta, relation=self.relation))
 
     def guarantee(self) -> Guarantee:
         """Return the declared guarantee with the events that were drawn under it."""
@@ -616,13 +630,3 @@ def smallest_of_visits(
                 best, place = value, candidate
             if noise.uniform_below(visits) == 0:
                 return place, best
-
-
-def _price_of_drawn(group: Account) -> float:
-    """Return what all draws of a group cost: squares say little of pure ones, and nothing of plans.
-
-    It decides which of several groups a ledger is told of.
-    """
-    if not group._drawn:
-        return 0.0
-    return price(group.event, delta=group.declared.delta, relation=group.relation)

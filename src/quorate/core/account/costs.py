@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
 from quorate import _validate
-from quorate._validate import exact, float_up
+from quorate._validate import exact, float_up, root_down
 from quorate.core.account.gaussian_dp import delta_bound, epsilon_bound
 from quorate.core.account.rounding import decimal_down
 from quorate.core.guarantees import (
@@ -33,6 +34,7 @@ from quorate.core.guarantees import (
     Relation,
     Repeated,
     Subsampled,
+    compose_events,
 )
 from quorate.exceptions import NumericalFailure, UnsupportedEventError
 
@@ -43,6 +45,7 @@ __all__ = [
     "cheapest_cover",
     "costs_of",
     "covers",
+    "covers_of_each",
     "draw_costs",
     "elementary",
     "gdp_mu",
@@ -238,6 +241,53 @@ def covers(planned: Event, drawn: Event) -> bool:
             return drawn.rate <= planned.rate and covers(planned.event, drawn.event)
         case _:
             return False
+
+
+def covers_of_each(chains: Sequence[Event]) -> list[Event]:
+    """Return events each of which covers every one of these chains, whatever else is composed.
+
+    A ledger composes them with other releases, at a delta that nobody knows yet. So it is not
+    enough that one chain has the largest epsilon at some delta: its draws have to include those of
+    the others, or all chains have to stay below one pure loss, or one parameter of Gaussian
+    differential privacy. All of them together always suffice.
+
+    >>> covers_of_each([Repeated(Pure(0.5), 2), Pure(0.5)])
+    [Repeated(event=Pure(epsilon=0.5), count=2)]
+    >>> covers_of_each([Gaussian(2.0), Pure(0.5)])[1]
+    Gaussian(noise_multiplier=1.5...)
+    """
+    most: list[Event] = []
+    for each in chains:
+        if not any(_includes(other, each) for other in most):
+            most = [other for other in most if not _includes(each, other)] + [each]
+    if len(most) == 1:
+        return most
+    found = [compose_events(most)]
+    try:
+        costs = [costs_of(each) for each in most]
+    except UnsupportedEventError:
+        return found
+    failed = max(failures for _, _, failures in costs)
+    beside = [Approximate(0.0, float_up(failed))] if failed else []
+    pure = [loss for loss, _, _ in costs if loss is not None]
+    if len(pure) == len(costs):
+        found.append(compose_events([Pure(float_up(max(pure))), *beside]))
+    squares = [square for _, square, _ in costs if square is not None]
+    if len(squares) == len(costs) and max(squares) > 0:
+        found.append(compose_events([Gaussian(root_down(1 / max(squares))), *beside]))
+    return found
+
+
+def _includes(chain: Event, other: Event) -> bool:
+    """Return whether every draw of ``other`` is one of ``chain``, or is covered by its noise."""
+    mine, theirs = elementary(chain), elementary(other)
+    squares = [
+        sum(n / exact(e.noise_multiplier) ** 2 for e, n in held.items() if isinstance(e, Gaussian))
+        for held in (mine, theirs)
+    ]
+    return squares[0] >= squares[1] and all(
+        isinstance(event, Gaussian) or mine[event] >= count for event, count in theirs.items()
+    )
 
 
 def cheapest_cover(planned: Counter[Event], drawn: Event) -> Event | None:

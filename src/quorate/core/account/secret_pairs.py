@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.account.account import Account
+from quorate.core.alone import refuse_company, refuse_other_rows
 from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import Relation
 from quorate.core.people import People, PerUser
 from quorate.core.sealed import SealedRows, seal_rows
-from quorate.core.users.crowd import is_rows, told
+from quorate.core.users.crowd import is_rows, joined_rows, told
 from quorate.exceptions import ParameterError
 
 __all__ = ["secret_pairs"]
@@ -83,14 +84,19 @@ def secret_pairs(
         )
     order = account.secret_order(people._held_crowd().n_users)[:most]
     size = max(1, len(order)) if at_once is None else 2 * at_once
-    kept = []
+    nobody = people._held_crowd().nobody()
+    refuse_company(values, values, nobody)
+    none = np.asarray(values(nobody))
+    if made is not None:
+        refuse_other_rows(made, (2, *none.shape[1:]))
+    kept = [_pairs(none, made)]
     with forgetting(values, made):
         for start in range(0, max(1, len(order)), size):
             rows = people._gathered(values, order[start : start + size])
             if only_present:
                 rows = rows[~np.isnan(rows).any(axis=1)]
             kept.append(_pairs(rows, made))
-    return seal_rows(np.concatenate(kept), people.relation, paired=True, among=people.among)
+    return seal_rows(joined_rows(kept), people.relation, paired=True, among=people.among)
 
 
 def _pairs(rows: NDArray[Any], made: Callable[[NDArray[Any]], NDArray[Any]] | None) -> NDArray[Any]:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from quorate.core.guarantees import Relation
 from quorate.core.moves import Moves
-from quorate.core.questions.votes import Key, count_votes, sorted_votes
+from quorate.core.questions.votes import Key, count_votes, plain, sorted_votes
 from quorate.core.sealed import _KEY, Closed, Sealed, opened, seal
 from quorate.core.users.crowd import told
 from quorate.core.users.data import UserData
-from quorate.exceptions import RelationMismatchError
+from quorate.exceptions import ParameterError, RelationMismatchError
 
 __all__ = [
     "Ballots",
@@ -49,6 +49,8 @@ class Ballots(Closed[NDArray[Any]]):
         keys = opened(self)
         if key is None:
             votes = 0
+        elif np.ndim(key):  # it would be compared with every voter more than once
+            raise ParameterError("Expected one key, got several.")
         elif keys.dtype.kind == "O":  # what is no key may refuse to be compared
             votes = count_votes(keys).get(key, 0)
         else:
@@ -105,6 +107,10 @@ class VotesOf:
             lambda: _kept_apart(self.choice(part)), "one key a user", lambda k: k.shape == alone
         )
         return keys
+
+    def named(self, part: UserData) -> NDArray[Any]:
+        """Return the keys as Python objects, whatever their kind; what is no key is None."""
+        return _kept_apart([plain(key) for key in self(part).tolist()])
 
 
 def ballots_of(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.alone import refuse_company
 from quorate.core.bounds.grid import SUM_LIMIT
 from quorate.core.forgetting import forgetting
 from quorate.core.guarantees import Relation
@@ -25,7 +26,7 @@ from quorate.core.moves import Moves
 from quorate.core.questions.pairs import Verdict, refuse_unproved, worst_duels
 from quorate.core.questions.scores import bounded
 from quorate.core.sealed import _KEY, Closed, Sealed, SealedRows, opened, seal, seal_rows
-from quorate.core.users.crowd import Crowd, is_rows, told
+from quorate.core.users.crowd import Crowd, is_rows, joined_rows, told
 from quorate.core.users.data import UserData
 from quorate.core.users.grouping import group_by_user
 from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError
@@ -51,6 +52,8 @@ Places = NDArray[np.uint64]
 _EXACT = 2**53
 # Sums of 2^31 such numbers fit into 62 bits.
 _FURTHEST = SUM_LIMIT >> 31
+# machine: points of a line at which scores of made-up users are compared.
+_PROBED = 2**10
 
 
 class Steps(Protocol):
@@ -212,12 +215,15 @@ class Walk(Closed[tuple["People", "_Seen | None"]]):
         if max(-spoken.low, spoken.high) > _FURTHEST:
             raise ParameterError("Expected limits from -2^31 to 2^31 of what users say on a line.")
         people, here = opened(self)
+        work = partial(_said_in_part, self.view, spoken)
+        probed = partial(_at_some_points, self.view, spoken)
+        refuse_company(work, probed, people._held_crowd().nobody(), added=True)
         with forgetting(spoken, self.view):
             if here is not None:
                 starts, losses = _said(here, spoken)
             else:
                 crowd = people._held_crowd()
-                starts, losses = crowd.along_a_line(partial(_said_in_part, self.view, spoken))
+                starts, losses = crowd.along_a_line(work)
         moves = Moves.of_judgements(
             spoken.low, spoken.high, coordinates=self.size, relation=people.relation
         )
@@ -245,12 +251,15 @@ class Walk(Closed[tuple["People", "_Seen | None"]]):
     def each(self, values: Callable[[View], NDArray[Any]]) -> SealedRows:
         """Return one row of numbers for each user."""
         people, here = opened(self)
+        work, nobody = partial(_rows_of_part, self.view, values), people._held_crowd().nobody()
+        refuse_company(work, work, nobody)
         with forgetting(values, self.view):
             if here is not None:
                 parts = [_rows(here.seen, here.n_users, values)]
             else:
-                parts = people._held_crowd().map(partial(_rows_of_part, self.view, values))
-        return seal_rows(np.concatenate(parts), people.relation, among=people.among)
+                parts = people._held_crowd().map(work)
+            rows = joined_rows([work(nobody), *parts])
+        return seal_rows(rows, people.relation, among=people.among)
 
     def _line(self, starts: Places, losses: Integers, moves: Moves) -> SealedLine:
         return SealedLine(_KEY, starts, losses, self.size, moves, self.relation, self.among)
@@ -360,6 +369,12 @@ class SealedLine(Closed[tuple[Places, Integers]]):
 
         A copy has the loss of its point, so it moves no further.
         """
+        until = [*places[1:].tolist(), self.size]
+        runs = list(zip(places.tolist(), until, copies.tolist(), strict=True))
+        if runs[0][0] != 0 or any(stop <= start for start, stop, _ in runs):
+            raise ParameterError("Expected increasing places on the line, the first of them 0.")
+        if not 0 < sum((stop - start) * copied for start, stop, copied in runs) < 2**64:
+            raise ParameterError("Expected copies of at least one and fewer than 2^64 points.")
         # Two sorted rows: a merge is ten times as quick as numpy's search for distinct numbers.
         edges = np.sort(np.concatenate([opened(self)[0], places]), kind="stable")
         edges = edges[np.append(True, edges[1:] != edges[:-1])]
@@ -424,6 +439,13 @@ def _said(here: _Seen, spoken: SpokenAlong) -> tuple[Places, Integers]:
 
 def _said_in_part(view: ViewOf, spoken: SpokenAlong, part: UserData) -> tuple[Places, Integers]:
     return _said(_Seen(part, view), spoken)
+
+
+def _at_some_points(view: ViewOf, spoken: SpokenAlong, users: UserData) -> Integers:
+    """Return the losses at some public points, to compare those of users together and alone."""
+    starts, losses = _said_in_part(view, spoken, users)
+    points = [view.size * place // _PROBED for place in range(_PROBED)]
+    return losses[np.searchsorted(starts, np.array(points, np.uint64), side="right") - 1]
 
 
 def _rows(seen: View, n_users: int, values: Callable[[View], NDArray[Any]]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
 
-__all__ = ["Key", "count_votes", "sorted_votes"]
+__all__ = ["Key", "count_votes", "plain", "sorted_votes"]
 
 Key = int | str | bytes
 """What users vote for."""
@@ -51,7 +51,7 @@ def count_votes(keys: NDArray[Any] | Iterable[Any], *, size: int | None = None) 
         seen, numbers = np.unique(keys, return_counts=True)
         counts = dict(zip(seen.tolist(), numbers.tolist(), strict=True))
     else:
-        counts = Counter(_plain(key) for key in keys)
+        counts = Counter(plain(key) for key in keys)
     return sorted_votes(counts, size=size)
 
 
@@ -62,9 +62,9 @@ def sorted_votes(votes: Mapping[Any, int], *, size: int | None = None) -> dict[K
     {4: 1, 'b': 2}
     """
     kept = [
-        (_plain(key), int(count))
+        (plain(key), int(count))
         for key, count in votes.items()
-        if count > 0 and _is_key(_plain(key), size)
+        if count > 0 and _is_key(plain(key), size)
     ]
     # Integers, then text, then bytes: different kinds cannot be compared with each other.
     return dict(sorted(kept, key=lambda vote: (_KIND_ORDER[type(vote[0])], vote[0])))
@@ -73,8 +73,12 @@ def sorted_votes(votes: Mapping[Any, int], *, size: int | None = None) -> dict[K
 _KIND_ORDER: dict[type, int] = {int: 0, str: 1, bytes: 2}
 
 
-def _plain(key: Any) -> Any:
-    """Return a key as a Python integer, text or bytes, and None for anything else."""
+def plain(key: Any) -> Any:
+    """Return a key as a Python integer, text or bytes, and None for anything else.
+
+    >>> [plain(key) for key in (np.int64(5), "a", 2.5)]
+    [5, 'a', None]
+    """
     if isinstance(key, int | np.integer | np.bool_):
         return int(key)
     if isinstance(key, str):
