@@ -254,7 +254,7 @@ def covers_of_each(chains: Sequence[Event]) -> list[Event]:
     >>> covers_of_each([Repeated(Pure(0.5), 2), Pure(0.5)])
     [Repeated(event=Pure(epsilon=0.5), count=2)]
     >>> covers_of_each([Gaussian(2.0), Pure(0.5)])[1]
-    Gaussian(noise_multiplier=1.5...)
+    Gaussian(noise_multiplier=1.60...)
     """
     most: list[Event] = []
     for each in chains:
