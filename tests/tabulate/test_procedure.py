@@ -176,6 +176,23 @@ def test_bounds_without_what_caps_cut_would_not_hold():
     assert np.mean(without) < 0.9
 
 
+def test_no_cell_is_further_off_than_ten_bounds():
+    """One in a thousand people holds most of what there is, in one of thirty groups."""
+    furthest = {Procedure: 0.0, Careless: 0.0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        counts = np.minimum(np.ceil(rng.pareto(1.0, 2000) + 0.5), 2.0**20)
+        by = rng.choice(30, 2000, p=np.arange(1, 31) ** -1.0 / np.sum(np.arange(1, 31) ** -1.0))
+        crowd = UserData(np.column_stack([by, counts]), offsets=range(2001))
+        for kind in furthest:
+            purse = account(delta=0.0, epsilon=3.0, seed=seed)
+            found = procedure(crowd, purse, kind=kind, groups=30, records=True).run()["rows"]
+            off = np.abs(found.values - np.bincount(by, counts, 30)) / found.bounds
+            furthest[kind] = max(furthest[kind], off.max())
+    assert furthest[Procedure] <= 10.0
+    assert furthest[Careless] > 10.0
+
+
 def test_a_value_that_few_hold_is_not_cut_to_nothing():
     """One child in eight is ill: the shortest cap had won, and cut all of them a hundred times."""
     ill = np.random.default_rng(0).random((540, 4)) < np.repeat([0.02, 0.5], [450, 90])[:, None]
