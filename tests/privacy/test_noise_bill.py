@@ -119,7 +119,7 @@ CASES = {
     "linear": case(LinearRegression(target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
     "ridge": case(Ridge(target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
     "huber": case(HuberRegression(target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
-    "net": case(NeuralClassifier(hidden=2, **MODEL), TWO, y=LABELS),
+    "net": case(NeuralClassifier(hidden=2, steps=48, **MODEL), TWO, y=LABELS),
     "net, number": case(NeuralRegressor(hidden=2, target_bounds=(0, 1), **MODEL), TWO, y=LABELS),
     "constant": case(
         LinearRegression(target_bounds=(0, 1), hopeless="constant", epsilon=0.001, delta=1e-9),

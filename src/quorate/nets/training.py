@@ -37,7 +37,6 @@ from quorate.core.guarantees import Gaussian, Nothing, Relation
 from quorate.core.people import People
 from quorate.core.placed import Places
 from quorate.core.users import UserData
-from quorate.means.spread_belief import SpreadBelief
 from quorate.mechanisms.sums import GaussianSum, choose_grid, pay_again
 from quorate.mechanisms.user_releases import BoundedVectors, ReleasedMean
 from quorate.mechanisms.user_sample import UserSample
@@ -45,6 +44,7 @@ from quorate.models.optimization.descent import Optimizer, OptimizerState, follo
 from quorate.models.optimization.gradients import TraceStep
 from quorate.models.optimization.optimizers import Adam
 from quorate.nets.checkpoints import Checkpoint
+from quorate.nets.clip import LengthBelief
 from quorate.nets.linear_ends import LinearEnds
 from quorate.nets.networks import Network
 
@@ -149,7 +149,7 @@ class Training:
     radius : float
     ends : LinearEnds, optional
         What runs before the first step, and after the last one with the initial weights.
-    belief : SpreadBelief
+    belief : LengthBelief
     trace : list of TraceStep
     """
 
@@ -166,7 +166,7 @@ class Training:
     radius: float
     start: Vector
     state: OptimizerState
-    belief: SpreadBelief
+    belief: LengthBelief
     trace: list[TraceStep] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
     ends: LinearEnds | None = None
@@ -212,11 +212,11 @@ class Training:
         self.belief = self.belief.after(
             float(noisy.value[-1]) / radius,
             radius=radius,
-            around=0.0,
             noise=noise / radius,
             users=max(1.0, self.n_users * self.recipe.rate),
         )
-        self.radius = min(_FASTEST * radius, max(radius / _FASTEST, self.belief.spread[0]))
+        wanted = self.belief.radius(noise=noise / radius * math.sqrt(theta.size))
+        self.radius = min(_FASTEST * radius, max(radius / _FASTEST, wanted))
         # Adam compares a gradient with those before: in radii, as clip and noise are, or a first
         # radius that is too long would shorten all steps after it.
         unit = radius if isinstance(self.optimizer, Adam) else 1.0
@@ -284,7 +284,7 @@ class Training:
             if own:
                 parts[owner][own] = part
         self.state = OptimizerState(**parts["state"])
-        self.belief = SpreadBelief(**parts["belief"])
+        self.belief = LengthBelief(**parts["belief"])
         self.radius = float(held["radius"])
         self.start = held["start"]
         self.trace = [_read_step(row) for row in held["trace"].tolist()]
@@ -406,7 +406,7 @@ def open_training(
         radius=radius,
         start=start,
         state=OptimizerState.start(start, steps=chosen.steps),
-        belief=SpreadBelief.at_most(_REACH * radius, cone=cone),
+        belief=LengthBelief.at_most(_REACH * radius, cone=cone),
         checkpoint=checkpoint,
         ends=ends,
     )
