@@ -107,14 +107,15 @@ def _read_sections(app, what, name, thing, options, lines):  # noqa: ANN001, ANN
     lines[:] = docstring_sections.whole_sentence(what, docstring_sections.definition_lists(lines))
     for place, line in enumerate(lines):
         line = re.sub(r"^\s*\.\. \[(\w+)\] ", r"| [\1] ", line)
-        line = re.sub(r"(?<=[ (])\|([^|`]+)\|", r"\|\1\|", line)
+        line = re.sub(r"(?<![^ (])\|([^|`\s][^|`]*)\|", r"\|\1\|", line)
         lines[place] = re.sub(r"\[(\w+)\]_", r"[\1]", line)
 
 
 def _skip_foreign(app, what, name, thing, skip, options):  # noqa: ANN001, ANN202
-    """Leave what scikit-learn documents to scikit-learn."""
+    """Leave what scikit-learn and numpy document to them."""
     home = getattr(thing, "__module__", None) or ""
-    return True if home.startswith("sklearn") or name.endswith("_request") else None
+    foreign = home.startswith("sklearn") or (isinstance(thing, type) and home.startswith("numpy"))
+    return True if foreign or name.endswith("_request") else None
 
 
 def setup(app):  # noqa: ANN001, ANN201

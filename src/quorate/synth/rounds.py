@@ -1,8 +1,8 @@
 r"""The rounds of a fit: the queries about people, their order and their budget.
 
 1. *Numbers of records*: a noisy tally of how many records people have. It gives a cap K
-  (:mod:`quorate.tabulate.tails`), and then the total number of records, with at most K from each
-  person.
+   (:mod:`quorate.tabulate.tails`), and then the total number of records, with at most K from each
+   person.
 2. *Repeats*: how often two records of a person agree, column by column; every person counts once.
 3. *Columns*: the table of each single column. The contribution of a person to all of them is one
    vector (:class:`~quorate.synth.contributions.Contrasts`). A tally of the lengths of these vectors

@@ -3,9 +3,9 @@ r"""The common procedure of all counts, sums and means, overall or by group.
 1. Under add/remove the number of users is released, for a fiftieth of epsilon.
 2. A noisy tally shows in how many groups people are. It decides between Laplace and Gaussian noise.
 3. Sums are taken relative to a rough private median of people's means, so the noise depends on how
-  much people differ and not on how large their values are.
+   much people differ and not on how large their values are.
 4. For each part one noisy tally shows how long people's contributions are. The cap and the clipping
-  bias are derived from it (:mod:`quorate.tabulate.tails`), so no second query is needed.
+   bias are derived from it (:mod:`quorate.tabulate.tails`), so no second query is needed.
 5. The rest of the budget is for noise: all parts of all groups are released at once, as one vector
    per part, clipped to its cap. Parts with Laplace noise share the noise of the part with the
    longest contributions (:class:`~quorate.mechanisms.blocks.BlockSum`).

@@ -6,7 +6,7 @@ There are three rules, in order of increasing computing time:
 2. *Gaussian differential privacy* for Gaussian noise, exact under composition; all other
    events are added by basic composition.
 3. *Privacy loss distributions* for all other events; see
-  :mod:`quorate.core.account.loss_distributions`.
+   :mod:`quorate.core.account.loss_distributions`.
 
 Each is an upper bound, so the smallest is used. Events are relative to their sensitivity, so both
 neighbouring relations are priced alike: noise of multiplier :math:`z` hides a shift by the

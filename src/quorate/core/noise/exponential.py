@@ -9,7 +9,7 @@ take about the time of three sorts. The proof is in ``docs/proofs/ordered_choice
 2. U is uniform below sum(Q) and falls into piece j at height r, 0 <= r < Q_j; V is uniform in
    [0, 1).
 3. The proposal is accepted if r + V < T_j; otherwise both are drawn again. Given acceptance, piece
-  j has probability proportional to the length of {r + V < T_j}, which is T_j because Q_j >= T_j.
+   j has probability proportional to the length of {r + V < T_j}, which is T_j because Q_j >= T_j.
 
 This is rejection sampling (von Neumann, 1951) with the acceptance decided lazily: bits of V and of
 an integer enclosure of T_j are added until they settle the comparison. The number of draws affects
