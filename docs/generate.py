@@ -106,8 +106,8 @@ Each has a page in the gallery on which its main theorem is run, with a figure:
 
 *Published* keeps a paper's constants; *calibrated*, the default, keeps its structure and its
 privacy proof and replaces every utility constant by an exact or numerically optimised one. Privacy
-never depends on a paper's assumptions about the data. All 45 systems are there in both forms, and
-each form has a test that compares it with a formula or an enumeration written from the paper.
+never depends on a paper's assumptions about the data. All 45 systems are implemented in both forms,
+and each form has a test that compares it with a formula or an enumeration written from the paper.
 
 ## What is where
 

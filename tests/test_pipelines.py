@@ -128,7 +128,7 @@ def test_what_has_no_sum_is_refused():
         qr.total_guarantee(make_pipeline(scaler, other))
     with pytest.raises(NotFittedError):
         qr.total_guarantee(make_pipeline(scaler, qr.UserMean(**PURE)))
-    with pytest.raises(ParameterError, match="nothing is promised"):
+    with pytest.raises(ParameterError, match="nothing to guarantee"):
         qr.total_guarantee(make_pipeline(FunctionTransformer()))
     search = GridSearchCV(FunctionTransformer(), {"validate": [True]})
     search.best_estimator_ = scaler

@@ -61,7 +61,7 @@ grid = GridSearchCV(qr.Ridge(1.0, delta=1e-6, target_bounds=(-9, 9)), {"penalty"
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     grid.fit(plain, score, users=who)
-assert any("every fit spends epsilon=1 anew" in str(each.message) for each in said), said
+assert any("every fit spends epsilon=1 again" in str(each.message) for each in said), said
 
 # A scaler that is not private leaves no guarantee; a private one adds its price.
 careless = make_pipeline(StandardScaler(), qr.Ridge(1.0, delta=1e-6, target_bounds=(-9, 9)))

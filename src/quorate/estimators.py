@@ -303,7 +303,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             if module.startswith("sklearn.model_selection."):
                 warnings.warn(
                     f"scikit-learn fits {type(self).__name__} once for each fold and candidate, "
-                    f"and every fit spends epsilon={self.epsilon:g} anew on the same people: the "
+                    f"and every fit spends epsilon={self.epsilon:g} again on the same people: the "
                     "cost is the sum of all fits. Use PrivateGridSearch or "
                     "private_cross_val_score, which pay once.",
                     UserWarning,
@@ -311,8 +311,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
                 if getattr(self, "checkpoint", None) is not None:
                     raise ParameterError(
-                        "Expected no checkpoint= in a search of scikit-learn: every fit would go "
-                        "on from one file, and be scored on people it has seen."
+                        "Expected no checkpoint= in a search of scikit-learn: all fits would "
+                        "continue from the same file, and be scored on people used for training."
                     )
                 return
             frame = frame.f_back

@@ -63,8 +63,8 @@ def total_guarantee(estimator: Any) -> Guarantee:
     promises = [_promise(step) for step in steps if isinstance(step, UserEstimator)]
     if not promises:
         raise ParameterError(
-            f"Expected a pipeline with private steps, got {type(estimator).__name__} without any: "
-            "nothing is promised."
+            f"Expected a pipeline with private steps, got {type(estimator).__name__} without "
+            f"any: there is nothing to guarantee."
         )
     first = promises[0]
     for other in promises[1:]:

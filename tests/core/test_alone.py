@@ -36,7 +36,7 @@ def test_what_is_said_of_each_user_alone_passes():
 def test_the_same_function_with_another_inside_is_tried_again():
     """Definitions count, not objects: a partial is as honest as what it holds."""
     cheat = functools.partial(means, less=mean_of_all)
-    with pytest.raises(SealedError, match="when other users are there"):
+    with pytest.raises(SealedError, match="depends on other users"):
         refuse_company(cheat, cheat, NOBODY)
 
 
@@ -106,7 +106,7 @@ def test_vectors_that_are_kept_are_tried_as_well():
         return np.argsort(np.argsort(users.user_means()[:, 0]))[:, np.newaxis].astype(float)
 
     people = People(UserData([[1.0], [2.0]], offsets=[0, 1, 2]), Relation.REPLACE)
-    with pytest.raises(SealedError, match="when other users are there"):
+    with pytest.raises(SealedError, match="depends on other users"):
         people.keeping(ranks, dimension=1)
 
 

@@ -204,12 +204,12 @@ def test_whatever_grows_is_seen_to_grow(made):
                 kept.update([number])
         return users.record_counts()
 
-    with pytest.raises(SealedError, match="kept something"):
+    with pytest.raises(SealedError, match="stored something"):
         People(SIX, Relation.REPLACE).counts(counts, [1])
 
 
 def test_a_slot_keeps_nothing():
-    with pytest.raises(SealedError, match="kept something"):
+    with pytest.raises(SealedError, match="stored something"):
         People(SIX, Relation.REPLACE).counts(Slotted(), [1])
 
 
@@ -219,7 +219,7 @@ def test_a_number_that_takes_the_place_of_a_forgotten_one_is_another():
     twice.__enter__()
     statistic(SIX)
     statistic(SIX)
-    with pytest.raises(SealedError, match="kept something"):
+    with pytest.raises(SealedError, match="stored something"):
         twice.__exit__(None, None, None)
 
 

@@ -562,7 +562,7 @@ class TestRefusalsThatProtectOthers:
         ledger.advance(charge, after="", state="week 1")
         ledger.advance(charge, after="", state="week 1")  # written before a crash
         ledger.advance(charge, after="week 1", state="week 2")
-        with pytest.raises(LedgerError, match="older or another one"):
+        with pytest.raises(LedgerError, match="older or a different one"):
             ledger.advance(charge, after="week 1", state="another week 2")
         assert ledger.progress(charge) == "week 2"
 

@@ -116,7 +116,7 @@ class TestTranscript:
         oracle = LocalOracle(world(0, 1), epsilon=EPSILON)
         oracle.ask([0], FIRST)
         whole = Report(own, BinaryResponse(EPSILON))
-        with pytest.raises(QueriesExhaustedError, match="nothing was asked"):
+        with pytest.raises(QueriesExhaustedError, match="nothing was drawn"):
             oracle.ask([1, 0], whole)
         assert oracle.left(1) == 1
         assert oracle.left(0) == Fraction(1, 2)

@@ -120,7 +120,7 @@ class TestIsolation:
             kept.append(records)
             return records.mean(axis=0)
 
-        with pytest.raises(SealedError, match="kept something"):
+        with pytest.raises(SealedError, match="stored something"):
             desk().ask(keep)
 
     def test_a_question_cannot_change_what_the_next_one_sees(self):

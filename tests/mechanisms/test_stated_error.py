@@ -56,9 +56,9 @@ def test_sums_say_whether_anybody_can_be_cut():
     spent, users = np.full((400, 1), 2.5), np.arange(400) // 4
     people = UserCount(epsilon=1.0).fit(spent, users=users)
     assert people.error_.worst == people.error_.bound
-    assert "nobody is cut" in people.error_.covers
+    assert "nobody is clipped" in people.error_.covers
     total = UserSum(epsilon=1.0, bounds=(0, 100), cap=5).fit(spent, users=users)
     assert total.error_.worst == math.inf
-    assert "beyond their cap" in total.error_.covers
+    assert "what the stated caps clip" in total.error_.covers
     mean = RecordMean(epsilon=1.0, bounds=(0, 100), cap=5).fit(spent, users=users)
     assert mean.error_.worst == 100.0

@@ -157,7 +157,7 @@ class TestRouting:
         with (
             config_context(enable_metadata_routing=True),
             use_noise(SeededNoise(1)),
-            pytest.warns(UserWarning, match="every fit spends epsilon=4 anew") as said,
+            pytest.warns(UserWarning, match="every fit spends epsilon=4 again") as said,
         ):
             scores = cross_val_score(
                 LogisticRegression(4.0),

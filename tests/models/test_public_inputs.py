@@ -42,7 +42,7 @@ class TestPublicWeights:
             public_weights(wrong, LABELS)
 
     def test_balanced_is_refused_with_the_reason(self):
-        with pytest.raises(ParameterError, match="How often a class occurs is private"):
+        with pytest.raises(ParameterError, match="Class frequencies are private"):
             public_weights("balanced", LABELS)
 
 

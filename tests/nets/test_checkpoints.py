@@ -430,7 +430,7 @@ class TestChangedByHand:
                 fit(tmp_path / "training", **paid)
         dearer = model(tmp_path / "training", **paid | {"epsilon": 5.0})
         self.edit(tmp_path / "training", ("UPDATE training SET design = ?", (dearer._design(),)))
-        with pytest.raises(CheckpointError, match="another promise"):
+        with pytest.raises(CheckpointError, match="another guarantee"):
             dearer.fit(X, Y, users=PEOPLE)
 
     @pytest.mark.parametrize("name", ["n_users", "radius", "state.theta", "state.steps", "trace"])
@@ -457,11 +457,11 @@ class TestWhatItHolds:
 
         path = tmp_path / "training.sqlite"
         shared = model(path)
-        with pytest.raises(ParameterError, match="every fold would go on from one file"):
+        with pytest.raises(ParameterError, match="all folds would continue from the same file"):
             private_cross_val_score(shared, X, Y, users=PEOPLE, epsilon=40.0, delta=1e-6)
         with (
             pytest.warns(UserWarning, match="once for each fold"),
-            pytest.raises(ParameterError, match="every fit would go on from one file"),
+            pytest.raises(ParameterError, match="all fits would continue from the same file"),
         ):
             cross_val_score(shared, X, Y, params={"users": PEOPLE}, error_score="raise", cv=2)
         assert not path.exists()

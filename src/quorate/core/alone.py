@@ -1,9 +1,9 @@
 """A check that functions of users give a user the same row, whoever else is in the data.
 
 If a statistic divides by the largest of all values, subtracts the mean of all, or ranks users, then
-one user's row depends on all other users. One user then moves more than the own row, and no
-sensitivity bound holds. So each function is first tried on made-up users, before any record is
-read: its rows for all of them together must equal its rows for each of them separately.
+one user's row depends on all other users. One user then moves more than one row, and no sensitivity
+bound holds. So each function is first tried on made-up users, before any record is read: its rows
+for all of them together must equal its rows for each of them separately.
 
 This detects honest mistakes only. A function that raises an error on made-up users passes, and one
 that depends on others only for real records is not detected. Differences in the last bits, from
@@ -62,9 +62,10 @@ def refuse_company(function: Any, work: Work, like: UserData, *, added: bool = F
     >>> refuse_company(ranks, ranks, nobody)
     Traceback (most recent call last):
         ...
-    quorate.exceptions.SealedError: A function says something else of a user when other users are
-    there: on made-up users, what it said of all together was not what it said of each alone. Let it
-    use this user's records and public numbers only; what all users share has to be released first.
+    quorate.exceptions.SealedError: The result of a function for one user depends on other users:
+    on made-up users, the results for all users together differed from those for each user alone.
+    Use this user's records and public numbers only; a number about all users has to be released
+    first.
     """
     tried = (_definition(function, _DEEP), like.n_features, like.has_target, added)
 
@@ -86,9 +87,10 @@ def refuse_other_rows(
     >>> refuse_other_rows(np.cumsum, ())
     Traceback (most recent call last):
         ...
-    quorate.exceptions.SealedError: A function says something else of a user when other users are
-    there: on made-up users, what it said of all together was not what it said of each alone. Let it
-    use this user's records and public numbers only; what all users share has to be released first.
+    quorate.exceptions.SealedError: The result of a function for one user depends on other users:
+    on made-up users, the results for all users together differed from those for each user alone.
+    Use this user's records and public numbers only; a number about all users has to be released
+    first.
     """
 
     def asked() -> tuple[NDArray[Any], NDArray[Any]]:
@@ -131,9 +133,9 @@ def _try_once(tried: Hashable, asked: Callable[[], tuple[NDArray[Any], NDArray[A
     found = call_quietly(asked)
     if found is not None and not _alike(*found):
         raise SealedError(
-            "A function says something else of a user when other users are there: on made-up "
-            "users, what it said of all together was not what it said of each alone. Let it use "
-            "this user's records and public numbers only; what all users share has to be released "
+            "The result of a function for one user depends on other users: on made-up users, the "
+            "results for all users together differed from those for each user alone. Use this "
+            "user's records and public numbers only; a number about all users has to be released "
             "first."
         )
     _TRIED.add(tried)
@@ -192,7 +194,7 @@ def _definition(thing: Any, depth: int) -> Hashable:
 
 
 def _switches(thing: Any, held: list[Any]) -> Hashable:
-    """Return what makes another function of the caller's: a switch, a name, a number of an axis."""
+    """Return what distinguishes two functions of the caller: flags, names, axis numbers."""
     plain = [(type(each), each) for each in held if isinstance(each, bool | int | str)]
     return tuple(plain) if is_of_caller(thing) else ()
 

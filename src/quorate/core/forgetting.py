@@ -42,8 +42,8 @@ def forgetting(*functions: object) -> Iterator[None]:
     ...     seen.append("31337")
     Traceback (most recent call last):
         ...
-    quorate.exceptions.SealedError: A statistic kept something of what it was shown. Return all that
-    is needed as the user's row, and let a question release it.
+    quorate.exceptions.SealedError: A statistic stored something about the records that it
+    got. Return everything that is needed as the user's row, and release it by a query.
     """
     before = [_held(function, _DEEP) for function in functions]
     try:
@@ -57,7 +57,10 @@ def forgetting(*functions: object) -> Iterator[None]:
 
 
 class _Same:
-    """Equal to itself alone, and alive: the number of what is gone may be given to another."""
+    """An object that is equal to itself alone.
+
+    It is kept alive, because the id of a deleted object may be used again.
+    """
 
     __slots__ = ("thing",)
     __hash__ = None  # type: ignore[assignment]
@@ -121,7 +124,7 @@ def _itself(thing: Any) -> Any:
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:
-    """Return the members that a class keeps beside, or in place of, a dictionary."""
+    """Return the attributes that a class stores in slots instead of a dictionary."""
     owners = [each for each in kind.__mro__ if "__slots__" in vars(each) and is_of_caller(each)]
     found = [name for each in owners for name, value in vars(each).items() if _is_slot(value)]
     return tuple(name for name in found if name[:2] != "__")
@@ -132,7 +135,7 @@ def _is_slot(value: Any) -> bool:
 
 
 def is_of_caller(thing: Any) -> bool:
-    """Whether a function, or the class of a thing, is not one of this library."""
+    """Return whether a function, or the class of an object, is not one of this library."""
     return str(getattr(thing, "__module__", "")).split(".")[0] != "quorate"
 
 

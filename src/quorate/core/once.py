@@ -58,10 +58,10 @@ class OnceOnly:
         """Refuse to work in a forked process, which has a copy of its parent's budget."""
         if self._process != this_process():
             raise OtherProcessError(
-                f"This {type(self).__name__} belongs to the process that made it, and this is "
-                "another one: a fork holds a copy, and both would spend what was paid for once. "
-                "Nothing was drawn. Fork or start workers first, and make it in the one that uses "
-                "it, with a budget of its own."
+                f"This {type(self).__name__} was created by another process: after a fork both "
+                f"processes could spend the same budget. Nothing was drawn. Fork or start "
+                f"workers first, and create it in the process that uses it, with a budget of its "
+                f"own."
             )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:

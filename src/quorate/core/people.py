@@ -206,7 +206,7 @@ class People:
     def placed_total(self, program: Program, grid: Grid, places: Places, *, word: int) -> Sealed:
         """Add up one bounded vector per user, computed in batches of fixed public shapes.
 
-        The position of a user in a batch depends on the own id alone, or on public ids, so that
+        The position of a user in a batch depends on the user's id alone, or on public ids, so that
         nobody changes a bit of another user's vector (:mod:`quorate.core.placed`). The sensitivity
         is proved by the grid. ``word`` is public randomness.
         """
@@ -365,9 +365,11 @@ class _InBatches:
 
 @dataclass(frozen=True)
 class _SameUsers:
-    """Refuses a change of who there is: a user who is split, or whose going is told, moves more.
+    """Refuses a change of the set of users.
 
-    How many features there are is shown, so it is what it is of nobody.
+    If a user were split, or if the removal of a user were visible, one user would move more.
+
+    The number of features is public, so it must be that of a data set without users.
     """
 
     change: Callable[[UserData], UserData]
@@ -379,7 +381,7 @@ class _SameUsers:
         if not (np.array_equal(found, keys) or np.array_equal(np.sort(found), np.sort(keys))):
             raise SchemaError("Expected the same users, each with other records.")
         if changed.n_features != self.n_features:
-            raise SchemaError("Expected as many features as nobody has.")
+            raise SchemaError("Expected the number of features that an empty data set has.")
         return changed
 
 

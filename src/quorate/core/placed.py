@@ -120,7 +120,7 @@ class Places:
         return partial(Places, width=self.width, lengths=self.lengths), ()
 
     def of(self, keys: NDArray[np.uint64], ranks: NDArray[np.uint64] | None) -> Integers:
-        """Return the place of each user: by rank among public keys, or by a hash of the own key.
+        """Return the place of each user: the rank among public keys, or a hash of the key.
 
         >>> keys = np.array([30, 10, 20], dtype=np.uint64)
         >>> Places(width=2, lengths=(1,)).of(keys, np.sort(keys)).tolist()

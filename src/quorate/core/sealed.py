@@ -175,8 +175,8 @@ class Sealed(Closed[Integers]):
         added = _public(other)
         if np.broadcast_shapes(added.shape, self.shape) != self.shape:
             raise ParameterError(
-                f"Expected public integers of shape {self.shape} or one, got {added.shape}: a "
-                "sealed number that is repeated would move further than its seal says."
+                f"Expected public integers of shape {self.shape} or one, got {added.shape}: "
+                f"repeating a sealed number would increase its sensitivity."
             )
         return self._with(_saturated(self.__numbers + added), self.moves.cut())
 
@@ -296,7 +296,7 @@ class Sealed(Closed[Integers]):
         if self.relation is not other.relation or self.among is not other.among:
             raise RelationMismatchError(
                 "Two sealed numbers about other people, or under another relation, cannot be "
-                "combined: one user would move them in other ways than either seal says."
+                "combined: the sensitivity of the result would be unknown."
             )
 
 
@@ -304,9 +304,9 @@ def check_sealed(numbers: Any, kind: type) -> None:
     """Refuse numbers that are not sealed, and say what to do."""
     if not isinstance(numbers, kind):
         raise SealedError(
-            f"Expected a {kind.__name__}, whose seal says how far one user moves it, got "
-            f"{type(numbers).__name__}. Ask People a question; numbers of your own are sealed in "
-            "quorate.core.by_hand."
+            f"Expected a {kind.__name__}, which carries its sensitivity, got "
+            f"{type(numbers).__name__}. Make a query to People; numbers of your own are sealed "
+            f"in quorate.core.by_hand."
         )
 
 

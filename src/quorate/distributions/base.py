@@ -50,7 +50,7 @@ def new_figure() -> tuple[Any, Any]:
 class UserDistribution(UserEstimator):
     """Base of estimators of distributions.
 
-    By default every person counts once, however many records they hold. With ``records=`` every
+    By default every person counts once, however many records they have. With ``records=`` every
     record counts, up to that many per person; then the sum of the weights is released as well.
     """
 

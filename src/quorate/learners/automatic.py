@@ -211,9 +211,10 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
     >>> decide(Situation(n_users=100, **known), None).algorithm.value
     'median'
     >>> print(decide(Situation(n_users=300, **known), None).reason)
-    300 users are some for 4294967296 cut-offs: a place among them, then what errs least around it
+    300 users are enough for two stages among 4294967296 cut-offs: a private median, then the best
+    cut-off near it
     >>> print(decide(Situation(n_users=300, alike=True, **known), None).reason)
-    users are alike and many for 4294967296 cut-offs: everybody approves of their own best
+    users are alike and many for 4294967296 cut-offs: users vote for their own best cut-offs
     """
     if situation.error_level is not None:
         if situation.error_level == 0:
@@ -281,17 +282,19 @@ def _along_line(situation: Situation) -> Decision:
     if situation.has_come_to(RuleAlgorithm.REGRET):
         return Decision(
             RuleAlgorithm.TWO_STAGES,
-            f"{users} are very many for {cut_offs}: a place among them, then what errs least "
-            "around it, all regrets counted whole",
+            f"{users} are very many for {cut_offs}: a private median, then the cut-off with the "
+            f"smallest total regret near it",
         )
     if situation.has_come_to(RuleAlgorithm.TWO_STAGES):
         return Decision(
             RuleAlgorithm.TWO_STAGES,
-            f"{users} are some for {cut_offs}: a place among them, then what errs least around it",
+            f"{users} are enough for two stages among {cut_offs}: a private median, then the "
+            f"best cut-off near it",
         )
     if situation.has_come_to(RuleAlgorithm.MEDIAN):
         return Decision(
-            RuleAlgorithm.MEDIAN, f"{users} are few for {cut_offs}: the median of their own ones"
+            RuleAlgorithm.MEDIAN,
+            f"{users} are few for {cut_offs}: the median of their own best cut-offs",
         )
     return _by_slack(situation)
 
@@ -299,27 +302,28 @@ def _along_line(situation: Situation) -> Decision:
 def _by_slack(situation: Situation) -> Decision:
     return Decision(
         RuleAlgorithm.SLACK_MEDIAN,
-        f"{situation.n_users} users are very few for {situation.size} cut-offs: take the median of "
-        "what is good enough for each",
+        f"{situation.n_users} users are very few for {situation.size} cut-offs: the median of "
+        f"the cut-offs that are nearly best for each user",
     )
 
 
 def _alike_along_line(situation: Situation, records: RecordRange | None) -> Decision:
     if situation.relation is Relation.ADD_REMOVE and _holds_few(records):
         return Decision(
-            RuleAlgorithm.OWN_BEST, f"a user holds {records}: too few to find a cut-off alone"
+            RuleAlgorithm.OWN_BEST, f"a user has {records}: too few to find a cut-off alone"
         )
     if situation.has_many_users:
         return Decision(
             RuleAlgorithm.OWN_BEST,
-            f"users are alike and many for {situation.size} cut-offs: everybody approves of their "
-            "own best",
+            f"users are alike and many for {situation.size} cut-offs: users vote for their own "
+            "best cut-offs",
         )
     if situation.n_users is not None and not situation.has_come_to(RuleAlgorithm.MEDIAN):
         return _by_slack(situation)
     return Decision(
         RuleAlgorithm.MEDIAN,
-        f"users are few (or private) for {situation.size} cut-offs: the median of their own ones",
+        f"users are few (or private) for {situation.size} cut-offs: the median of their own best "
+        f"cut-offs",
     )
 
 

@@ -44,7 +44,7 @@ class ConceptLearner(RuleLearner):
         user
     trust : central
     public : the class, all parameters, the features' names; under ``Relation.REPLACE`` the number
-        of users. How many records a user holds is private.
+        of users. How many records a user has is private.
     numerics : exact
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
         :class:`~quorate.mechanisms.choices.choose.ChooseBest` or

@@ -137,7 +137,7 @@ def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Middles(_Ends):
-    """Each user's interval from the first to the third quartile of the own records, as cut-offs."""
+    """Each user's interval between the quartiles of the user's records, as cut-offs."""
 
     def __call__(self, line: MistakeLine) -> NDArray[np.int64]:
         """Return the first and the last cut-off of each user's interval."""

@@ -83,7 +83,7 @@ def decide_selection(
 
     >>> known = dict(candidates=10, epsilon=1.0, n_users=1000)
     >>> print(decide_selection(RecordRange.exactly(64), alike=True, **known))
-    duels: a user holds 64 records: users can judge all pairs
+    duels: a user has 64 records: users can judge all pairs
     >>> print(decide_selection(None, **known))
     exponential: users are many, or their number is private, and may differ: add up their losses
     """
@@ -128,7 +128,7 @@ class LossSelector(UserEstimator):
         user
     trust : central
     public : candidates, loss, ``bounds`` and all parameters; under ``Relation.REPLACE`` the number
-        of users. How many records a user holds is private.
+        of users. How many records a user has is private.
     numerics : exact
     proof : A user's mean losses are clipped to ``bounds`` and rounded to 2^20 steps. Their sums
         have a sensitivity of 2^20 steps; that of clipped differences is proved in
@@ -286,7 +286,7 @@ class LossSelector(UserEstimator):
         if _losses_of(self.loss, self._listed[0], *made_up) is None:
             raise ParameterError(
                 "Expected loss(candidate, X, y) to return one number for each record; on two "
-                "made-up records of zeros it did not. It was not asked about anybody."
+                "made-up records of zeros it did not. No user's records were read."
             )
 
     def _range(self) -> tuple[float, float]:

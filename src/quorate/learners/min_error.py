@@ -171,12 +171,12 @@ class PrivateMinError(UserEstimator):
         )
         if people.n_users < needed:
             return ChoiceError.unknown(
-                f"The accuracy that is aimed at takes {needed:,} users who are alike."
+                f"The requested accuracy needs {needed:,} users who are alike."
             )
         return ChoiceError.of_share(
             self.excess,
             unit="share of mistakes",
             confidence=CONFIDENCE,
-            covers="Noise and the sampling of people, if they are alike (Lemma 4.5); not what "
-            "users who differ do to shares of people above a rate.",
+            covers="Noise and the sampling of people, if they are alike (Lemma 4.5); not the "
+            "effect of differences between users on shares of people above a rate.",
         )

@@ -80,7 +80,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     numerics : exact
     proof : One record of each user is kept, chosen by the user's id and a public seed, and
         :class:`~quorate.mechanisms.parity.AmplifiedParity` releases the parity. Or every user names
-        at most one parity, a function of the own records, and
+        at most one parity, a function of the user's own records, and
         :class:`~quorate.mechanisms.choices.universe.ChooseKey` or
         :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` chooses among them. Released
         are ``answered_``, ``concept_`` and functions of them.

@@ -268,8 +268,8 @@ class PrivateThreshold(RuleLearner):
             score="private_threshold",
             reason="it was requested",
             error=ChoiceError.unknown(
-                "Each round may leave the best cut-off behind; what all of them may lose together "
-                "is known for users who are alike only."
+                "Each round may lose the best cut-off; the loss of all rounds together is known "
+                "only for users who are alike."
             ),
         )
         self.threshold_ = concepts.cut_off(index)

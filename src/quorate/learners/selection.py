@@ -268,8 +268,8 @@ def choice_of_best(
 def _ordered(concepts: ConceptClass) -> OrderedConceptClass:
     if not isinstance(concepts, OrderedConceptClass):
         raise ParameterError(
-            f"Expected an ordered class, got {type(concepts).__name__}: its hypotheses do not "
-            "stand in a line."
+            f"Expected an ordered class, got {type(concepts).__name__}: its hypotheses have no "
+            f"order."
         )
     return concepts
 

@@ -73,8 +73,8 @@ class ThresholdLearner(RuleLearner):
     its loss, and then a point inside it. With few users the private median of each user's own best
     cut-off is released. With very few users it is the median over all cut-offs that are nearly best
     for a user. With more users the exponential mechanism searches near a private median of their
-    records. A user contributes the number of errors above the own minimum, capped at half of the
-    records (not capped with very many users).
+    records. A user contributes the number of errors above the user's own minimum, capped at half of
+    the user's records (not capped with very many users).
 
     Learning
     --------
@@ -95,7 +95,7 @@ class ThresholdLearner(RuleLearner):
         user
     trust : central
     public : ``domain``, ``step`` and all parameters; under ``Relation.REPLACE`` the number of
-        users. How many records a user holds is private.
+        users. How many records a user has is private.
     numerics : exact
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
         :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered` or

@@ -289,8 +289,8 @@ class Ledger:
                 return
             if last != after:
                 raise LedgerError(
-                    f"Expected to go on under charge {charge.id} of {charge.data_name!r} from its "
-                    "latest state, got an older or another one. Nothing was written."
+                    f"Expected to continue under charge {charge.id} of {charge.data_name!r} from "
+                    f"its latest state, got an older or a different one. Nothing was written."
                 )
             self._append(page, "progress", charge.data_name, amount, document)
 

@@ -105,7 +105,7 @@ class Client(OnceOnly):
     >>> Client(task, largest_epsilon=0.5)
     Traceback (most recent call last):
         ...
-    quorate.exceptions.ParameterError: Expected a task whose message says at most epsilon=0.5, ...
+    quorate.exceptions.ParameterError: Expected a task whose message costs at most epsilon=0.5, ...
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Client(OnceOnly):
         _validate.positive(largest_epsilon=largest_epsilon)
         if task.report_epsilon > largest_epsilon:
             raise ParameterError(
-                f"Expected a task whose message says at most epsilon={largest_epsilon!r}, the "
+                f"Expected a task whose message costs at most epsilon={largest_epsilon!r}, the "
                 f"limit of this client, got report_epsilon={task.report_epsilon!r}."
             )
         self.task = task

@@ -231,8 +231,8 @@ class LocalOracle:
     >>> oracle.ask([1], smokes)
     Traceback (most recent call last):
         ...
-    quorate.exceptions.QueriesExhaustedError: User 1 has 0.25 of epsilon=1 left, this question costs
-    0.75: nothing was asked.
+    quorate.exceptions.QueriesExhaustedError: User 1 has 0.25 of epsilon=1 left, this query costs
+    0.75: nothing was drawn.
     """
 
     def __init__(
@@ -311,7 +311,8 @@ class LocalOracle:
             users = self._users
             if users is None or self._closed:
                 raise QueriesExhaustedError(
-                    "This oracle is closed: it holds no records, or its one batch was asked."
+                    "This oracle is closed: it has no records, or its only batch of queries was "
+                    "answered."
                 )
             self._charge(questions)
             self._closed = self.one_shot
@@ -334,12 +335,12 @@ class LocalOracle:
                     left = float(self.epsilon - spent[place] + cost)
                     raise QueriesExhaustedError(
                         f"User {place} has {left:.6g} of epsilon={float(self.epsilon):.6g} left, "
-                        f"this question costs {float(cost):.6g}: nothing was asked."
+                        f"this query costs {float(cost):.6g}: nothing was drawn."
                     )
                 if failures[place] > self.delta:
                     raise QueriesExhaustedError(
-                        f"User {place} may fail with delta={float(self.delta):.6g} in all, these "
-                        f"questions with {float(failures[place]):.6g}: nothing was asked."
+                        f"User {place} may fail with delta={float(self.delta):.6g} in total, "
+                        f"these queries with {float(failures[place]):.6g}: nothing was drawn."
                     )
         self._spent, self._failures = spent, failures
 

@@ -77,7 +77,7 @@ def local_choice(
     unit: str = "user",
     account: Account | None = None,
 ) -> Choice:
-    """Find the candidate that most users name, trusting nobody: one report per user.
+    """Find the candidate that most users name, without a trusted party: one report per user.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from quorate.mechanisms.stated_error import StatedError
 __all__ = ["MeanError"]
 
 _COVERS = (
-    "Privacy noise, people without records, and clipping as far as it can be guessed from what was "
-    "released; not the sampling of the people themselves."
+    "Privacy noise, people without records, and the clipping bias estimated from released "
+    "numbers; not sampling error."
 )
 
 

@@ -3,7 +3,7 @@ r"""The mean over present users: a noisy sum divided by the number of present us
 Everybody is clipped to a bound. A box of several coordinates is divided by its half-widths and
 released at once, with noise calibrated to the largest coordinate. Other bounds get Laplace noise.
 
-Under replacement the number of users is public, but the number of users who hold a record is
+Under replacement the number of users is public, but the number of users who have a record is
 private. A mean over present users must be divided by that private number. So each user contributes
 one of two things: an offset inside the bound, or one vote for "absent" in a coordinate of its own.
 An absent user contributes no offset. So replacing a present user by an absent one moves the sum by
@@ -101,7 +101,7 @@ def marked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def presence(users: WeightedUsers) -> NDArray[np.float64]:
-    """Return 1 for each user who holds readable records, 0 for others.
+    """Return 1 for each user who has readable records, 0 for others.
 
     >>> presence(WeightedUsers(np.array([[2.0], [np.nan]]))).tolist()
     [[1.0], [0.0]]
@@ -392,10 +392,10 @@ class _Offsets:
 
 @dataclass(frozen=True)
 class NoisyOffset:
-    """``users`` is the number that the sum was divided by.
+    """A released mean, with the standard deviations due to its noise and its noisy divisor.
 
-    ``users`` is the divisor. ``is_known`` is false if too few users are present for a meaningful
-    mean.
+    ``users`` is the number by which the sum was divided. ``is_known`` is false if too few users are
+    present for a meaningful mean.
     """
 
     mean: NDArray[np.float64]

@@ -136,7 +136,7 @@ class UserQueries(UserEstimator):
     >>> desk.ask(lambda records: records.max(axis=0))
     Traceback (most recent call last):
         ...
-    quorate.exceptions.QueriesExhaustedError: All queries=2 questions have been asked; ...
+    quorate.exceptions.QueriesExhaustedError: All queries=2 questions have been answered; ...
     """
 
     _desk: _Desk | None = None
@@ -202,7 +202,7 @@ class UserQueries(UserEstimator):
         )
         self.guarantee_ = self._promise(account)
         self.algorithm_ = Route(
-            name=self.algorithm, reason="each answer says which way was taken, and why."
+            name=self.algorithm, reason="each answer states its method and the reason."
         )
         return self
 
@@ -329,8 +329,8 @@ class _Desk:
 
     def _exhausted(self) -> QueriesExhaustedError:
         return QueriesExhaustedError(
-            f"All queries={self.queries} questions have been asked; the budget that was set aside "
-            "is spent. Fit again, with a new budget, to ask more."
+            f"All queries={self.queries} questions have been answered; the reserved budget is "
+            f"spent. Fit again, with a new budget, to ask more."
         )
 
     def _try_out(self, query: Query, n_features: int) -> None:

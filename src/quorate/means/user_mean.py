@@ -1,4 +1,4 @@
-"""The private mean with automatic clipping: its error falls as users hold more records."""
+"""The private mean with automatic clipping: its error falls as users have more records."""
 
 from __future__ import annotations
 

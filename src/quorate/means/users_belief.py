@@ -131,8 +131,8 @@ class _Products:
     def likelihoods(self, size_error: float) -> Vector:
         """Return log likelihoods, up to a common constant.
 
-        All expected lifts share one unknown normal factor, and one unknown normal multiple of the
-        model errors.
+        The model has two unknown normal variables: a factor of all expected lifts, and a multiple
+        of the model errors. Both are integrated out.
         """
         square = size_error**2
         size, law, together = 1.0 + square * self.ee, 1.0 + self.gg, size_error * self.eg
@@ -148,8 +148,8 @@ def best_size(
     """Return the best last radius for users at one distance, and its noise and clipping bias.
 
     Both are in units of the users' typical distance. ``noise`` is the length of the noise of the
-    mean, in radii. The users lie around one centre, or (``one_sided``) are this share of all users,
-    on one side of the others.
+    mean, in radii. With ``one_sided`` the users are this share of all users and lie on one side of
+    the others. Otherwise they lie around one centre.
 
     >>> [round(best_size(d, 0.01)[0], 1) for d in (1, 10, 100)]
     [3.8, 1.5, 1.0]
@@ -162,10 +162,13 @@ def best_size(
 
 @lru_cache(maxsize=256)
 def _best_sizes(dimension: int, part: float) -> tuple[list[float], list[tuple[float, float]]]:
-    """Return up to which square of the noise which radius is best: those, and their biases.
+    """Return, for each range of the squared noise, the best radius.
 
-    Radii are in typical distances, biases in radii. For each radius the square of the error is a
-    line in the square of the noise, so the best ones are the lower envelope of these lines.
+    The result has the ends of these ranges, the radii and their biases.
+
+    Radii are in units of the typical distance, biases in radii. For each radius the square of the
+    error is a line in the square of the noise, so the best ones are the lower envelope of these
+    lines.
     """
     biases, sizes = _laws(dimension).beyond * part, np.exp(-_LOGS)
     slopes, starts = sizes**2, (biases * sizes) ** 2
@@ -183,8 +186,8 @@ def _best_sizes(dimension: int, part: float) -> tuple[list[float], list[tuple[fl
 class UsersBelief:
     """A posterior over model populations; made by :meth:`of`.
 
-    ``alike`` holds the probabilities of populations with one distance; ``mixed`` those of
-    populations in which a share lies farther out.
+    ``alike`` has the probabilities of populations in which all users are at one distance from the
+    centre, ``mixed`` those of populations in which a share of the users is at a larger distance.
     """
 
     logs: Vector

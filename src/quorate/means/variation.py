@@ -211,7 +211,7 @@ class UserVariation(UserEstimator):
         Share of the variance of *single records* that lies between users (the intraclass
         correlation), from ``share_`` and ``records_``.
     records_ : float
-        Harmonic mean of the number of records, over users who hold any.
+        Harmonic mean of the number of records, over users who have any.
     error_ : VariationError
     algorithm_ : Route
     guarantee_ : Guarantee
@@ -308,7 +308,7 @@ def _release_scores(people: People, bound: Bound, account: Account) -> tuple[flo
 
 
 def _pair_scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each pair's score in [0, 1], and whether both users hold two records or more."""
+    """Return each pair's score in [0, 1], and whether both users have two records or more."""
     means, within = rows[:, :, :-1], rows[:, :, -1]
     apart = np.einsum("pd,pd->p", *2 * [means[:, 0] - means[:, 1]]) / 2
     own = within.mean(axis=1)
@@ -368,7 +368,7 @@ class _Halves:
 
 @dataclass(frozen=True)
 class _Inverse:
-    """One over the number of records a user holds; 0 for a user without any."""
+    """One over the number of records a user has; 0 for a user without any."""
 
     bound: ClassVar[Bound] = Interval(0.0, 1.0)
     batched: ClassVar[bool] = False
@@ -380,7 +380,7 @@ class _Inverse:
 
 @dataclass(frozen=True)
 class _Present:
-    """Whether a user holds a record."""
+    """Whether a user has a record."""
 
     bound: ClassVar[Bound] = Interval(0.0, 1.0)
     batched: ClassVar[bool] = False

@@ -120,7 +120,7 @@ class WeightedUsers:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Who holds usable records."""
+        """Which users have usable records."""
         return np.asarray(~np.isnan(self.vectors[:, 0]))
 
     def weighed(self, records: float) -> WeightedUsers:
@@ -264,7 +264,7 @@ class PeopleVectors:
         return self.each(_Column(coordinate)).present()
 
     def count_records(self, thresholds: Rows) -> Sealed:
-        """Count the users who hold at most each number of records."""
+        """Count the users who have at most each number of records."""
         return self.counts(_held, thresholds)
 
     def count_within(self, thresholds: Rows, centre: Rows) -> Sealed:

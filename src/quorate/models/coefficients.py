@@ -40,8 +40,8 @@ NORMAL = 1.96
 # public: what errors are stated with everywhere.
 _CONFIDENCE = 0.95
 _COVERS = (
-    "Privacy noise of the released gradients, how far they tell the curvature of the loss, and "
-    "shrinkage; not what clipping moved, and not the sampling of the people themselves."
+    "Privacy noise of the released gradients, uncertainty about the curvature of the loss, and "
+    "shrinkage; not clipping bias, and not sampling error."
 )
 
 
@@ -270,7 +270,8 @@ def coefficient_error(
     """
     if covariance is None:
         return CoefficientError.unknown(
-            "So few users do not tell how features hang together, or coefficients are very many.",
+            "There are too few users to estimate how features are correlated, or too many "
+            "coefficients.",
             outputs=loss.outputs,
             features=geometry.centre.size,
             intercept=loss.intercept,

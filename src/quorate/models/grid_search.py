@@ -225,7 +225,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         )
         self.algorithm_ = Route(
             name="permute_and_flip",
-            reason=f"one of {len(settings)} settings by users' marks, then a fit on everybody.",
+            reason=f"one of {len(settings)} settings by users' scores, then a fit on all users.",
         )
         if classes is not None:
             self.classes_ = np.asarray(classes)
@@ -302,7 +302,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         return self._configured(setting, account.mu).fit_from(data, account, told=X)
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if half of so many users are too few for some candidate."""
+        """Raise if half of this number of users is too small for some candidate."""
         for model in self._candidates(self._settings()):
             model.refuse_hopeless(n_users // 2, n_features)
 

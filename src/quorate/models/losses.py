@@ -415,7 +415,7 @@ class LinearLoss(Loss):
     def _by_products(self, part: _Part, blocks: list[Vector], weights: Vector) -> Vector:
         """Return gradient sums of users with many records, in units.
 
-        Each user has two matrix products.
+        It takes two matrix products per user.
         """
         outputs, features, dtype = len(weights), blocks[0].shape[2], blocks[0].dtype
         units = weights * self._unit

@@ -115,8 +115,8 @@ def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector:
     if isinstance(class_weight, str):
         raise ParameterError(
             f"Expected class_weight as a dictionary from labels to public weights, got "
-            f"{class_weight!r}. How often a class occurs is private: a weight that is taken from "
-            "the data would tell it. State what is known about the shares, such as {0: 1, 1: 9} "
+            f"{class_weight!r}. Class frequencies are private: weights computed from the data "
+            "would reveal them. State weights from public knowledge, such as {0: 1, 1: 9} "
             "for a class of one tenth, or release them first with DiscreteDistribution."
         )
     if not isinstance(class_weight, Mapping):

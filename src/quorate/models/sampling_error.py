@@ -209,8 +209,8 @@ class _Asker(UserEstimator):
             raise ParameterError("Expected delta > 0: the noise of a second moment is Gaussian.")
         if type(self.model) not in (LinearRegression, LogisticRegression):
             raise ParameterError(
-                "Expected a LinearRegression or a LogisticRegression: what is known of sampling is "
-                f"about losses without corners and penalties, got {type(self.model).__name__}."
+                "Expected a LinearRegression or a LogisticRegression: sampling errors are only "
+                "available for smooth losses without a penalty, got {type(self.model).__name__}."
             )
         if not hasattr(self.model, "coef_") or not self.model.fit_intercept:
             raise ParameterError("Expected a fitted model with a constant.")

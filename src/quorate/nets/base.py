@@ -174,8 +174,8 @@ class NeuralModel(UserEstimator):
             )
         if self.checkpoint is not None and self._lender is not None:
             raise ParameterError(
-                "Expected no checkpoint= in a fit that borrows its budget: who goes on later would "
-                "have nothing to pay with."
+                "Expected no checkpoint= in a fit that borrows its budget: a later run could not "
+                "pay for its steps."
             )
         if isinstance(self.frozen, str):
             raise ParameterError(

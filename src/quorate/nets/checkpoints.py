@@ -123,7 +123,7 @@ class Checkpoint:
             self._refuse("was charged to another ledger, or to none")
         charge = own[0] if own else ledger.charge(name, promise, purpose=purpose)
         if charge.guarantee.to_dict() != promise.charged_to(name).to_dict():
-            self._refuse("was charged for another promise")
+            self._refuse("was charged for another guarantee")
         try:
             if len(self._words) > 1:
                 ledger.advance(charge, after=self._words[-2], state=self._words[-1])
@@ -133,7 +133,7 @@ class Checkpoint:
         except LedgerError:
             fits = False
         if not fits:
-            self._refuse("is older than the ledger says, a copy that was put back")
+            self._refuse("is older than the ledger says, such as a restored copy")
         self._paid = ledger, charge
         settled = [each.charge for each in entries if isinstance(each, Settlement)]
         return None if charge.id in settled else charge
@@ -167,7 +167,7 @@ class Checkpoint:
             with suppress(LedgerError):
                 ledger.advance(charge, after=self._words[-2], state=word)
                 return
-            self._refuse("goes on elsewhere, from a copy")
+            self._refuse("is continued elsewhere, from a copy")
 
     def write(self, step: int, arrays: Arrays) -> None:
         """Record the state of the training after a step; only then may its result be used."""
@@ -196,9 +196,8 @@ class Checkpoint:
 
     def _refuse(self, what: str) -> NoReturn:
         raise CheckpointError(
-            f"The checkpoint {self.path} {what}. Nothing was released: go on from the latest "
-            "file with the same data, or begin anew with a file of another name and a budget of "
-            "its own."
+            f"The checkpoint {self.path} {what}. Nothing was released: continue from the latest "
+            f"file with the same data, or start again with a new file and a budget of its own."
         )
 
 

@@ -136,8 +136,8 @@ def user_learner_users(
 ) -> float:
     r"""Return the number of users required by Theorem 4.6 of [L]_ (appendix C.4).
 
-    It needs Lemma 4.5 to within :math:`\alpha/6`, for half of :math:`\varepsilon`. Then it needs,
-    in units of :math:`\sqrt m\alpha`: the best rule's share within 1/134400 (Hoeffding),
+    The proof uses Lemma 4.5 to within :math:`\alpha/6`, for half of :math:`\varepsilon`. Then it
+    needs, in units of :math:`\sqrt m\alpha`: the best rule's share within 1/134400 (Hoeffding),
     disagreements up to a factor of two (Chernoff), a choice within 1/16800 of the best, all shares
     within 1/8400 (Lemma 4.3), and disagreements of 1/2100 (Lemma 4.4). Each has a seventh of
     :math:`\beta`.
@@ -174,8 +174,8 @@ def cut_off_users(
 ) -> float:
     r"""Return the number of users required by Theorem 5.2 of [L]_, for cut-offs (appendix D).
 
-    It needs Lemma 4.5 to within :math:`\alpha/6` and the search of Algorithm 1, each for half of
-    :math:`\varepsilon`. In :math:`T = \log_{3/2}(2/\alpha)` rounds it needs noise within
+    The proof uses Lemma 4.5 to within :math:`\alpha/6` and the search of Algorithm 1, each for half
+    of :math:`\varepsilon`. In :math:`T = \log_{3/2}(2/\alpha)` rounds it needs noise within
     :math:`\sqrt m\alpha/(25200T)`, shares within :math:`\sqrt m\alpha/12600` (Lemma 4.3), and
     medians (Lemma 5.1) with an error of :math:`m\alpha'/12600`, where :math:`\alpha'` is the excess
     left by the round before. Each has a quarter of :math:`\beta`. Only the medians depend on the

@@ -360,8 +360,8 @@ def fano_users(
     It considers W distributions with disjoint sets of right answers and Kullback-Leibler
     divergences of at most ``divergence`` per record. Users have products of m records, so
     divergences are multiplied by m, and total variation distances become min(1, sqrt(m divergence /
-    2)) by Pinsker. With the constants of Corollary 4 of [A]_ the failure probability is at least 1
-    - (n m divergence + ln 2) / ln W and at least 0.4 min(1, W e^(-10 epsilon n distance)).
+    2)) by Pinsker. With the constants of Corollary 4 of [A]_ the failure probability is at least
+    1 - (n m divergence + ln 2) / ln W and at least 0.4 min(1, W e^(-10 epsilon n distance)).
 
     >>> known = dict(log_alternatives=50.0, divergence=0.01, epsilon=1.0, beta=0.1)
     >>> fano_users(records=1, **known) > 10 * fano_users(records=100, **known)

@@ -167,8 +167,8 @@ def _read_pilot(
     stated = (records, described.get("between"), described.get("heterogeneity"))
     if any(value is not None for value in stated):
         raise ParameterError(
-            "Expected a pilot or records, between and heterogeneity, got both: a pilot tells how "
-            "many records people hold and how much they differ."
+            "Expected a pilot or records, between and heterogeneity, got both: a pilot estimates "
+            "how many records people have and how much people differ."
         )
     if getattr(pilot, "error_", None) is None:
         raise ParameterError("Expected a pilot that has been fitted.")

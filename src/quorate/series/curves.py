@@ -31,8 +31,8 @@ __all__ = ["Asked", "SeriesError", "curves", "people_cut"]
 Floats = NDArray[np.float64]
 
 COVERS = (
-    "Privacy noise. What people hold beyond their length over the whole horizon is in no bound, "
-    "nor is the sampling of the people themselves."
+    "Privacy noise; neither contributions beyond people's length for the horizon nor sampling "
+    "error."
 )
 
 
@@ -87,7 +87,7 @@ class SeriesError(StatedError):
         people, bound = self.cut
         return (
             f"standard errors: {each}; {max(0.0, people):.0f} people (at most {bound:.0f} off) "
-            "were cut, as they hold more than their length"
+            "were clipped because they exceeded their length"
         )
 
 

@@ -247,8 +247,8 @@ def _labels(lengths: Floats, edges: Sequence[float]) -> Integers:
 class Repeats:
     """How often two records of a person agree in each column; a last 1 for two or more records.
 
-    Each rate is the share of all pairs of own records with the same code; users with fewer than two
-    records contribute 0.
+    Each rate is the share of all pairs of a user's records with the same code; users with fewer
+    than two records contribute 0.
 
     >>> people = UserData([[0.0, 3.0], [0.0, 2.0], [1.0, 2.0], [5.0, 5.0]], offsets=[0, 3, 4])
     >>> Repeats(columns=2)(people).round(3).tolist()

@@ -87,9 +87,9 @@ _FINE = 64
 _CONFIDENCE = 0.95  # public: 95 % is the convention of stated errors
 _COVERS = (
     "All that the model leaves out, as measured after it was fitted: privacy noise, merged levels "
-    "and dependences that are not in the tree; and records beyond the cap, as far as a tally of "
-    "people shows, with a tail beyond it like that of what was seen. Not the sampling of the "
-    "people themselves, nor of a finite number of synthetic ones."
+    "and dependences that are not in the tree; and records beyond the cap, estimated from a "
+    "tally of people with an assumed tail. Not sampling error, neither of the people nor of a "
+    "finite number of synthetic people."
 )
 
 

@@ -39,8 +39,8 @@ LONGEST = 64
 _ABOVE = 1 + 2.0**-40
 
 _COVERS = (
-    "Which phrases are found: one that fewer people use may be missing; one that is there is used "
-    "by somebody."
+    "Which phrases are found: a phrase that fewer people use may be missing; a released phrase "
+    "is used by somebody."
 )
 
 
@@ -58,7 +58,8 @@ class PhrasesError(StatedError):
     Examples
     --------
     >>> print(PhrasesError(people=((1, 30), (100, 290))))
-    found with 95% confidence: what 30 people use who use nothing else, or 290 who use 100 phrases
+    found with 95% confidence: phrases of 30 people who use no other phrase, or 290 who use 100
+    phrases
     """
 
     people: tuple[tuple[int, int], ...]
@@ -87,8 +88,8 @@ class PhrasesError(StatedError):
         (_, alone), (most, among) = self.people[0], self.people[-1]
         many = f", or {among} who use {most} phrases" if most > 1 else ""
         return (
-            f"found with {self.confidence:.0%} confidence: what {alone} people use who use nothing "
-            f"else{many}"
+            f"found with {self.confidence:.0%} confidence: phrases of {alone} people who use no "
+            f"other phrase{many}"
         )
 
 
@@ -240,7 +241,10 @@ class PopularPhrases(UserStatistic):
         self.guarantee_ = self._promise(account)
         self.phrases_ = found
         self.error_ = expected_error(unions)
-        self.algorithm_ = Route(name="rounds", reason="people leave what is found or hopeless.")
+        self.algorithm_ = Route(
+            name="rounds",
+            reason="people divide their weight among phrases that are not found or dropped yet.",
+        )
         return self
 
     def _checked(self) -> tuple[int, ...]:
@@ -249,8 +253,8 @@ class PopularPhrases(UserStatistic):
         _validate.delta(delta=self.delta)
         if self.delta == 0:
             raise ParameterError(
-                "Expected delta > 0, such as 1e-6: without a chance of failure phrases that nobody "
-                "uses must be possible."
+                "Expected delta > 0, such as 1e-6: with delta=0 phrases that nobody uses would "
+                "have to be possible."
             )
         _validate.one_of(PIECES, of=self.of)
         _validate.boolean(start=self.start)

@@ -87,7 +87,7 @@ def group_quantiles(
     column : ValueColumn
         The column whose range is searched.
     place : int
-        The index of the own medians in a cell.
+        The index of people's own medians in a cell.
     fraction : float, default=0.5
         The quantile, between 0 and 1.
     groups : int

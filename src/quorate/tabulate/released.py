@@ -35,14 +35,11 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.95  # public: 95 % is the convention of stated errors
 """With this probability each cell, by itself, is within its bound."""
 COVERS = (
-    "Privacy noise and what caps cut, as far as a tally of people shows, with a tail beyond it "
-    "like that of what was seen; not the sampling of the people themselves."
+    "Privacy noise and clipping bias, estimated from a tally of people with an assumed tail; not "
+    "sampling error."
 )
 
-COVERS_STATED = (
-    "Privacy noise. Caps were stated: what people hold beyond their cap is in no bound, nor is the "
-    "sampling of the people themselves."
-)
+COVERS_STATED = "Privacy noise; neither what the stated caps clip nor sampling error."
 
 STATE_A_CAP = "state cap=, for too few people answered to see what a cap cuts"
 COVERS_UNSEEN = (

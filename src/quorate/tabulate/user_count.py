@@ -1,4 +1,4 @@
-"""How many people there are, or how many records they hold, under a public condition."""
+"""How many people there are, or how many records they have, under a public condition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from quorate.tabulate.released import CONFIDENCE, COVERS, STATE_A_CAP
 __all__ = ["StatisticError", "UserCount"]
 
 
-_COVERS_ALL = "Privacy noise: nobody is cut; not the sampling of the people themselves."
+_COVERS_ALL = "Privacy noise (nobody is clipped); not sampling error."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -270,7 +270,8 @@ class UserTable(UserStatistic):
         if order is not None:
             if reading.keys is not None:
                 raise ParameterError(
-                    "order= says which record votes where keys='popular'; all records count here."
+                    "order= is only for keys='popular', where it says which record votes; here "
+                    "all records count."
                 )
             order = order_of(X, order)
         reserve, aside, certain = Fraction(0), Fraction(0), None
@@ -324,8 +325,8 @@ class UserTable(UserStatistic):
             _validate.one_of(("popular",), keys=self.keys)
             if self.delta == 0:
                 raise ParameterError(
-                    "keys='popular' needs delta > 0: without it keys that nobody holds must be "
-                    "possible. Pass delta=, such as 1e-6, or a public list of keys."
+                    "keys='popular' needs delta > 0: with delta=0 keys that nobody has would "
+                    "have to be possible. Pass delta=, such as 1e-6, or a public list of keys."
                 )
         else:
             keys = as_keys(self.keys, by)

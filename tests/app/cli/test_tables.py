@@ -64,7 +64,7 @@ def test_a_request_file_says_the_same(visits, capsys):
     said = json.loads(capsys.readouterr().out)
     assert [row["clinic"] for row in said["released"]["rows"]] == ["north", "south"]
     assert said["error"]["bound"] is None
-    assert "what caps cut" in said["error"]["covers"]
+    assert "clipping bias" in said["error"]["covers"]
     assert pl.read_parquet(visits / "table.parquet").height == 2
 
 

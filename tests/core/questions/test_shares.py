@@ -139,7 +139,7 @@ class TestQuestion:
             seen.append(part.X)
             return np.zeros(part.n_records, int)
 
-        with pytest.raises(SealedError, match="kept something"):
+        with pytest.raises(SealedError, match="stored something"):
             share_totals(people, [ShareSet(coder, 2)], Grid(Simplex(2), 0.25))
 
     @pytest.mark.parametrize(

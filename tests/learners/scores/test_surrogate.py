@@ -75,7 +75,7 @@ def test_too_many_pairs_are_refused():
 
 
 def test_mistakes_alone_do_not_determine_it():
-    with pytest.raises(ParameterError, match="people can be asked"):
+    with pytest.raises(ParameterError, match="computed where the records are"):
         Surrogate(target=Thresholds(0, 1)).judged(np.zeros((1, 3), dtype=int), np.zeros(1))
 
 

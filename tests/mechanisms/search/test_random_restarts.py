@@ -105,5 +105,5 @@ def best_of_geometric(law, stop):
 
 
 def test_tables_in_the_open_are_refused():
-    with pytest.raises(SealedError, match="Ask People"):
+    with pytest.raises(SealedError, match="Make a query to People"):
         RandomRestarts(**KNOWN).release(np.zeros((2, 2)))

@@ -27,7 +27,7 @@ class Answer:
     algorithm : str
         Which algorithm was used, and why.
     values : dict
-        The same as plain data.
+        The answer as plain data.
 
     Examples
     --------

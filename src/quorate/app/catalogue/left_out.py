@@ -187,7 +187,7 @@ def record_counts_moved(_: Any, __: Wish, left_out: LeftOut) -> dict[str, float]
 
 
 def sums_moved(_: Any, wish: Wish, left_out: LeftOut) -> dict[str, float]:
-    """Bound the effect of dropped rows on sums; each counts with the largest value in bounds.
+    """Bound the effect of dropped rows on sums; a row counts with the largest value in bounds.
 
     >>> from quorate.app.catalogue import Wish
     >>> from quorate.ranges import Limit

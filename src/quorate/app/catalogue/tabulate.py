@@ -272,7 +272,10 @@ def _yes_or_no(text: str) -> bool:
 
 
 def _phrases_parameters(wish: Wish) -> dict[str, Any]:
-    """Return the parameters of phrases: ``column`` names the texts, ``lengths`` is 2 or 1,2,4."""
+    """Return the parameters of phrases from options in text form.
+
+    ``column`` is the column of texts; ``lengths`` is a number such as 2, or a list such as 1,2,4.
+    """
     options = wish.options
     found: dict[str, Any] = {"column": options["column"]}
     if "lengths" in options:

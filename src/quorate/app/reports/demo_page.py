@@ -40,9 +40,9 @@ def demo_page(result: DemoResult) -> Page:
             Section("Guarantee", _promise(result)),
             Section("How to read this", _how()),
         ),
-        footer=f"Made by quorate {__version__} from Lahman's baseball archive. In earnest one "
-        "would release one answer, not one for every crowd, and nobody would know the errors: "
-        "this page is a demonstration on public data.",
+        footer=f"Made by quorate {__version__} from Lahman's baseball archive. In a real study "
+        f"only one answer is released, not one for every sample, and the true errors are "
+        f"unknown: this page is a demonstration on public data.",
     )
 
 
@@ -141,9 +141,9 @@ def _side_by_side(result: DemoResult) -> tuple[Block, ...]:
 def _how() -> tuple[Block, ...]:
     return (
         Text(
-            "All players of the archive are the population. A random crowd of them takes part; "
-            "what the crowd says without any privacy is already a little wrong, and the last row "
-            "of each table shows by how much."
+            "All players of the archive are the population. A random sample of them takes part. "
+            "Even without privacy an answer from a sample has an error, which the last row of "
+            "each table shows."
         ),
         Text(
             "Group privacy protects single seasons thirty times more strongly, so that a career "
@@ -152,7 +152,7 @@ def _how() -> tuple[Block, ...]:
         ),
         Text(
             "The planner runs before any data are read, with guesses that anyone could make: "
-            "how long a career is, how much seasons and players differ. Where nothing is said "
-            "about players it takes half of what varies to lie between them."
+            "how long a career is, how much seasons and players differ. Without such a guess it "
+            "assumes that half of the variance lies between players."
         ),
     )

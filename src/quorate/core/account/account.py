@@ -453,7 +453,7 @@ class Account(OnceOnly):
             self.epsilon = self.reserve = _NONE
 
     def _is_begun(self, besides: Sequence[Account] = ()) -> bool:
-        """Whether anything was drawn, or planned for groups of the users other than these."""
+        """Whether anything was drawn, or was planned for groups of users other than these."""
         groups = [group for family in self._groups for group in family if group not in besides]
         return bool(self._drawn) or any(g._drawn or g._plan is not None for g in groups)
 
@@ -505,8 +505,9 @@ class Account(OnceOnly):
             self._parent._check_people(sealed)
         elif isinstance(sealed.among, Account) and sealed.among._whole is not self._whole:
             raise SealedError(
-                "This number is about the people of another fit, whose account pays for it. Hand "
-                "that account down: a second one is not under the promise of the fit."
+                "This number is about the people of another fit and can only be released by the "
+                "account of that fit. Pass that account: a second account is not part of the "
+                "guarantee."
             )
 
     def _source(self, event: Event | Fraction) -> NoiseSource:

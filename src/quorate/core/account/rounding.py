@@ -72,7 +72,8 @@ def decimal_down(value: SupportsFloat) -> float:
 def _decimals_near(rational: Fraction) -> list[float]:
     """Return the floats of the nine-digit decimals around a positive number.
 
-    The float nearest to a decimal may lie on either side of it, so two on each side are needed.
+    The float nearest to a decimal may lie on either side of it, so two candidates on each side are
+    needed.
     """
     exponent = math.floor(math.log10(rational.numerator) - math.log10(rational.denominator))
     unit = Fraction(10) ** (DIGITS - 1 - exponent)

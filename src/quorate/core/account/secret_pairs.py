@@ -3,7 +3,7 @@
 A fixed pairing of *indices* would not be private. Users are sorted by their keys, so a person who
 is replaced by one with another id shifts the indices of others, and fixed pairs of indices would
 pair other people. Uniformly random pairs have the same law for every order. Let sigma map the
-indices of D to those of its neighbour D': everybody who stays to the own new index, and the
+indices of D to those of its neighbour D': everybody who stays to their own new index, and the
 replaced person to the index of the replacement. If pi are uniformly random pairs for D, then
 sigma(pi) are for D'. Both pair the same people, in the same places, except in the one pair of the
 replaced person. So for each pi the rows computed from pairs differ in one row. If the outputs are
@@ -76,10 +76,10 @@ def secret_pairs(
     SealedRows(shape of a row=(2, 1), one row a pair of users)
     """
     if only_present and at_once is not None:
-        raise ParameterError("Expected at_once for pairs of everybody: who is absent shifts pairs.")
+        raise ParameterError("at_once= needs only_present=False: absent users would shift pairs.")
     if not only_present and people.relation is not Relation.REPLACE:
         raise ParameterError(
-            "Pairs of everybody need Relation.REPLACE: when somebody joins, everybody may get "
+            "Pairs of all users need Relation.REPLACE: if a user joins, other users may get "
             "another partner."
         )
     order = account.secret_order(people._held_crowd().n_users)[:most]

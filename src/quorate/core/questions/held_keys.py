@@ -1,9 +1,9 @@
-r"""Sets of keys that users hold, from a universe that cannot be listed.
+r"""Sets of keys that users have, from a universe that cannot be listed.
 
 :class:`HeldKeys` answers queries for totals in several rounds. In each round every user divides one
-length among those of the own keys that are still *in play*, up to a largest number of keys. Which
-keys a user chooses is a function of what the user holds, of a public seed, and of the noisy totals
-of the round before.
+length among those of the user's keys that are still *in play*, up to a largest number of keys.
+Which keys a user chooses is a function of what the user holds, of a public seed, and of the noisy
+totals of the round before.
 
 **Proof of the sensitivity.** A user with m chosen keys adds the integer part of :math:`R / \sqrt m`
 to each of them, so the squares of the contribution add up to at most :math:`R^2`. Nothing is
@@ -48,7 +48,7 @@ class KeysOf(Protocol):
     """
 
     def __call__(self, part: UserData) -> tuple[Integers, Integers]:
-        """Return the owner and the number of each key that somebody holds."""
+        """Return the owner and the number of each key that somebody has."""
 
     def words(self, numbers: Integers) -> Words:
         """Return a random word for each of these keys, a function of the key alone."""
@@ -58,7 +58,7 @@ class KeysOf(Protocol):
 
 
 class HeldKeys(Closed["Division"]):
-    """The keys that each user holds."""
+    """The keys that each user has."""
 
     __slots__ = ()
     _asked = "held_keys(people, ...)"
@@ -81,7 +81,7 @@ class Division:
     words : array of uint64
         A public random word of each pair, from its user and key alone.
     numbers : array of integers
-        The numbers of all keys that anybody holds, in order.
+        The numbers of all keys that anybody has, in order.
     keys : KeysOf
     """
 
@@ -153,7 +153,7 @@ class Division:
 
 
 def held_keys(people: People, keys: KeysOf, *, random_state: RandomState = None) -> HeldKeys:
-    """Query which keys users hold; repetitions make no difference.
+    """Query which keys users have; repetitions make no difference.
 
     >>> data = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> held_keys(People(data, Relation.REPLACE), _Listed(("tea", "mate")), random_state=0)

@@ -1,7 +1,7 @@
 """Scores on a line: ordered candidates, too many to be listed.
 
 Along the line a user's number of mistakes is a step function. :class:`Walk` stores the steps of all
-users. A user's score after each of the own steps is clipped here to public limits, and the
+users. A user's score after each of the user's steps is clipped here to public limits, and the
 differences of successive scores are added up over users. So the loss of every point is a sum of one
 number within the limits for each user, as in :mod:`~quorate.core.questions.scores`, and moves no
 further. The positions of the steps are private, and so is the number of pieces into which they
@@ -178,7 +178,7 @@ class SpokenAlong(Protocol):
         """The upper end of the range; public."""
 
     def __call__(self, view: View, heights: Heights) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return each user's score at the first point, and after each of the own steps.
+        """Return each user's score at the first point, and after each step of the user.
 
         A user's scores are a function of this user's records.
         """
@@ -213,7 +213,7 @@ class Walk(Closed[tuple["People", "_Seen | None"]]):
     def scores(self, spoken: SpokenAlong) -> SealedLine:
         """Add up the users' scores, clipped to a public range, at every point of the line."""
         if max(-spoken.low, spoken.high) > _FURTHEST:
-            raise ParameterError("Expected limits from -2^31 to 2^31 of what users say on a line.")
+            raise ParameterError("Expected limits of scores on a line between -2^31 and 2^31.")
         people, here = opened(self)
         work = partial(_said_in_part, self.view, spoken)
         probed = partial(_at_some_points, self.view, spoken)
@@ -421,7 +421,7 @@ def opened_line(line: SealedLine) -> tuple[Places, Integers]:
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    return told(work, "steps along the line, and what users say after each")
+    return told(work, "steps along the line, and users' scores after each")
 
 
 def _said(here: _Seen, spoken: SpokenAlong) -> tuple[Places, Integers]:
@@ -430,7 +430,9 @@ def _said(here: _Seen, spoken: SpokenAlong) -> tuple[Places, Integers]:
     def added_up() -> Integers:
         at_first, after = spoken(here.seen, heights)
         if at_first.shape != heights.initial.shape or after.shape != heights.after.shape:
-            raise SchemaError("Expected what each user says, at first and after each step.")
+            raise SchemaError(
+                "Expected one score for each user at the first point and after each step."
+            )
         low, high = spoken.low, spoken.high
         return heights.added_up(bounded(at_first, low, high), bounded(after, low, high))
 

@@ -70,7 +70,7 @@ class Verdict(ABC):
     def __post_init__(self) -> None:
         if self.highest - self.lowest > _WIDEST:
             raise ParameterError(
-                f"Expected what users say in a duel to be at most 2^30 apart, got from "
+                f"Expected limits of duels at most 2^30 apart, got from "
                 f"{self.lowest} to {self.highest}."
             )
 

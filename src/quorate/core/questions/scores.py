@@ -127,7 +127,7 @@ class AddedUp:
     def __call__(self, users: UserData) -> Integers:
         """Return one sum for each candidate and each query, unchanged or in two halves."""
         name = type(self.judgement).__name__
-        expected = f"the judgement {name} to say one thing about each candidate for each user"
+        expected = f"the judgement {name} to return one score for each user and candidate"
         return told(lambda: self._sums(users), expected)
 
     def _sums(self, users: UserData) -> Integers:
@@ -137,13 +137,13 @@ class AddedUp:
         asked = np.zeros(shape[:1], np.int64)
         for place, said in judgement(users) if users.n_users else ():
             if said.shape[1:] != sums[0][place].shape:
-                raise SchemaError("Expected one thing said about each candidate.")
+                raise SchemaError("Expected one score for each candidate.")
             here = (low, high) if alike else (np.asarray(low)[place], np.asarray(high)[place])
             for part, added in zip(sums, self._added(said, *here), strict=True):
                 part[place] += added
             asked[place] += len(said)
         if (asked != users.n_users).any():
-            raise SchemaError("Expected every user to be asked once.")
+            raise SchemaError("Expected one row for every user.")
         return sums
 
     def _added(self, said: NDArray[Any], low: Limit, high: Limit) -> tuple[Integers, ...]:

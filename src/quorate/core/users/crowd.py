@@ -268,7 +268,9 @@ def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any
 
 
 def joined_rows(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return the rows of several parts, which are of one length: another would tell of records.
+    """Return the rows of several parts, which have the same width.
+
+    Different widths would reveal something about records.
 
     >>> joined_rows([np.zeros((0, 2)), np.ones((1, 2))])
     array([[1., 1.]])

@@ -153,7 +153,7 @@ class UserData(TableSources, Crowd):
         return self._offsets
 
     def record_counts(self) -> NDArray[np.int64]:
-        """Return how many records each user holds. Private."""
+        """Return how many records each user has. Private."""
         return np.diff(self._offsets)
 
     @property

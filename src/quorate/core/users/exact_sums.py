@@ -32,7 +32,7 @@ _LINE = 64
 def sums_in_any_order(
     rows: Singles, owners: NDArray[Any], n_users: int, most_records: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the row sums of each user in any order, and whose sums may be rounded.
+    """Return each user's sum of rows in stored order, and which users' sums may be rounded.
 
     It makes one pass over the rows, and a second pass over the parts with small numbers.
 

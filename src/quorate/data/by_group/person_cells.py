@@ -263,8 +263,8 @@ class Cells:
     def totals(self, place: int) -> Floats:
         """Return each person's sum of a column of whole numbers over all their cells.
 
-        Differences of running sums; these are integers, so they are exact and independent of other
-        people.
+        They are computed as differences of running sums. These are integers, so the result is exact
+        and does not depend on other people.
 
         >>> cells_of(UserData([[1.0, 5.0], [0.0, 2.0]], offsets=[0, 2])).totals(1).tolist()
         [7.0]

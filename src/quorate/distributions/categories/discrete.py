@@ -265,12 +265,12 @@ class DiscreteDistribution(UserDistribution):
         return self._tell(account, labels, released.shares, 0.0, released)
 
     def _fit_popular(self, X: Any, users: Any) -> DiscreteDistribution:
-        """Find labels that many people hold, then release the distribution over them and others."""
+        """Find labels that many people have, then release the distribution over them and others."""
         _validate.one_of(("popular",), categories=self.categories)
         if self.delta == 0:
             raise ParameterError(
-                "categories='popular' needs delta > 0: without it labels that nobody holds must be "
-                "possible. Pass delta=, such as 1e-6, or a public list of categories."
+                "categories='popular' needs delta > 0: with delta=0 labels that nobody has would "
+                "have to be possible. Pass delta=, such as 1e-6, or a public list of categories."
             )
         if isinstance(X, Crowd):
             raise SchemaError("Expected labels as an array, with users=, to find popular ones in.")

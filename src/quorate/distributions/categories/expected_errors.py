@@ -146,7 +146,7 @@ class ExpectedErrors:
     def _price(self, *, answers: int, users: float, loss: float) -> float:
         r"""Return the epsilon of a choice that fails with a probability that falls in n epsilon.
 
-        This probability is a exp(-epsilon n / ``users``).
+        The failure probability is ``a * exp(-epsilon * n / users)``.
 
         A wrong choice adds ``loss`` times the error. The sum of cost and expected loss is smallest
         where its derivative is zero. No choice may take more than an eighth of epsilon.
@@ -167,7 +167,9 @@ class ExpectedErrors:
 
     @property
     def searching(self) -> float:
-        """Cost of a radius: wrong cells score lower by half of the users, with epsilon / 2.
+        """Cost of a radius; the choice uses half of epsilon.
+
+        The scores of wrong cells are lower by half of the users.
 
         If all users are outside of the ball, the error is that of noise on all shares: about four
         times that of a useful ball.

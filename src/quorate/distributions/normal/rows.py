@@ -1,4 +1,4 @@
-"""One row per user for a normal distribution: a whitened mean, or an own covariance."""
+"""One row per user for a normal distribution: a whitened mean, or a covariance."""
 
 from __future__ import annotations
 

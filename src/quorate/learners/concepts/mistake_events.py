@@ -248,8 +248,8 @@ class MistakeEvents:
 def alone(found: object, *, size: int, held: int) -> MistakeEvents:
     """Return sorted changes from the caller's code for one user; if it fails, all are mistakes.
 
-    They are corrected so that the user has between 0 and ``held`` mistakes at every hypothesis and
-    each change is by 1. This bounds the user's contribution to a score.
+    The changes are corrected so that the user has between 0 and ``held`` mistakes at every
+    hypothesis and each change is by 1. This bounds the user's contribution to a score.
 
     >>> wild = MistakeEvents(9, *map(np.array, ([5, 3, 77], [0, 0, 0], [8, 8, 8], [1, 2, 3], [0])))
     >>> events = alone(wild, size=9, held=2)

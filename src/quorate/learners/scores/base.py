@@ -183,7 +183,8 @@ class Score(ABC):
 
     def _on_trust(self) -> str:
         return (
-            f"Expected a score that people can be asked for, got {type(self).__name__}. Derive it "
+            f"Expected a score that can be computed where the records are, got "
+            f"{type(self).__name__}. Derive it "
             "from AdditiveScore, or wrap it in quorate.learners.scores.TrustedScore."
         )
 

@@ -1,7 +1,7 @@
 """Count mistakes, a bounded number of records from each user (K1).
 
 Theorem 3.4 of Kasiviswanathan et al., *What can we learn privately?*, learns any finite class by
-the exponential mechanism on the number of mistakes when every person holds one record. With
+the exponential mechanism on the number of mistakes when every person has one record. With
 ``records=1`` each user keeps one record, and this is that learner. With ``records=k`` it is group
 privacy, the baseline whose noise is proportional to the number of records.
 """

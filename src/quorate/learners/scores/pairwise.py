@@ -4,8 +4,8 @@ Theorems 37 and 40 of Ghazi et al., *User-level differential privacy with few ex
 compare h with h' on each user's records by psi = 1[h errs] - 1[h' errs] (the paper prints the
 opposite sign in Theorem 40). The user's sum is clipped to [-tau, tau] and added up over users, and
 h gets the worst of its comparisons (*duels*). The paper needs tau of order sqrt(m). A much smaller
-clip is better: each user only says which of the two has more mistakes on the own records. There is
-no clipping bias, because the more probable side of a trinomial count is the side with the larger
+clip is better: each user only says which of the two has more mistakes on the user's records. There
+is no clipping bias, because the more probable side of a trinomial count is the side with the larger
 rate, and no noise level has to be known.
 
 :class:`Duels` counts ``loss`` for a lost duel and ``-gain`` for a won one. With (1, 1) it is the

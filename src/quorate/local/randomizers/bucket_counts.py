@@ -147,9 +147,10 @@ class BucketCounts:
         _validate.one_of(tuple(Relation), relation=self.relation)
         if self.relation is not Relation.REPLACE:
             raise ParameterError(
-                "Expected relation=Relation.REPLACE, because whoever stays away takes a share of "
-                "the noise out of every bucket. Let everybody take part, those without a bucket "
-                "by a value of -1; or use quorate.tabulate.UserTable under Relation.ADD_REMOVE, "
+                "Expected relation=Relation.REPLACE, because every user adds a part of the "
+                "noise, so the noise would be too small if a user stayed away. Include all "
+                "users, with the value -1 for users without a bucket; or use "
+                "quorate.tabulate.UserTable under Relation.ADD_REMOVE, "
                 "where a trusted server adds the noise."
             )
         if self.beta is not None:

@@ -199,7 +199,7 @@ class HashedResponse:
         object.__setattr__(self, "width", width)
         if self.threshold == 0:
             raise ParameterError(
-                f"Expected an epsilon of which an answer can say anything, got "
+                f"Expected an epsilon large enough for an informative answer, got "
                 f"epsilon={self.epsilon!r}."
             )
 

@@ -1,10 +1,10 @@
 r"""Local randomizers: answers of a user's device, with a law that anybody can compute (K5).
 
 A randomizer takes one bounded value per user and answers for each of them separately. It is
-*transparent*: :meth:`Randomizer.probability` is the chance of every answer for every value, so a
-privacy claim is a statement about a table, and a simulation (K8) needs no data. Values outside the
-declared inputs are replaced by a public default, never refused, because on a device nobody may see
-an error.
+*transparent*: :meth:`Randomizer.probability` is the probability of every answer for every value. So
+a privacy claim can be checked from a table of probabilities, and a simulation (K8) needs no data.
+Values outside the declared inputs are replaced by a public default, never refused, because on a
+device nobody may see an error.
 
 All of them are exact: they use coins of :mod:`quorate.core.noise.coins` and integer noise of
 :mod:`quorate.core.noise`. Nothing here charges a budget; the caller pays for each answer

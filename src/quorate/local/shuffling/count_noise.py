@@ -1,10 +1,11 @@
 r"""Negative binomial noise on shuffled counts: its exact privacy cost (G11).
 
 Users who each add NB(r/n, p) messages to a bucket add NB(r, p) together, because the law is
-infinitely divisible. Here p is the probability to *continue*: the mass of k is :math:`\binom{k + r
-- 1}{k} (1 - p)^r p^k`, with mean :math:`rp/(1-p)`. Theorem 39 of the paper [1]_ (there from [2]_)
-needs :math:`r = 3(1 + \ln(1/\delta))` and :math:`p = e^{-0.2\varepsilon}` for one bucket, and takes
-half of the budget twice because a replaced user leaves one bucket and enters another.
+infinitely divisible. Here p is the probability to *continue*. The mass of k is
+:math:`\binom{k + r - 1}{k} (1 - p)^r p^k`, with mean :math:`rp/(1-p)`. Theorem 39 of the paper [1]_
+(there from [2]_) needs :math:`r = 3(1 + \ln(1/\delta))` and :math:`p = e^{-0.2\varepsilon}` for one
+bucket, and takes half of the budget twice because a replaced user leaves one bucket and enters
+another.
 
 Computed instead of bounded, the two buckets together cost
 

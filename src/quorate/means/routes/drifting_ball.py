@@ -128,8 +128,7 @@ def steady_error(
 
     The number of rounds is a whole number, so a little more budget may add a round and so raise the
     error. A plan must not promise an error that a larger number of users, or a larger epsilon,
-    exceeds. Budgets are rounded down to a grid with 16 steps per doubling. Budgets are rounded down
-    to sixteenths of a doubling.
+    exceeds. Budgets are rounded down to a grid with 16 steps per doubling.
 
     >>> known = {"dimension": 10, "reach": 3.0, "spread": 0.02, "mu": 1.0}
     >>> found = [steady_error(users=n, **known) for n in range(20, 80)]
@@ -325,7 +324,10 @@ class DriftingBall:
         if self._is_one_number(belief) and radius < self.reach:
             pull = 2.0 * outside * self.reach
         if pull > radius / 2.0:
-            reason = "a ball drifted to where most users are; many may lie outside of it."
+            reason = (
+                "a clipping ball was moved to where most users are; many users may lie outside "
+                "of it."
+            )
         if self._is_empty:
             pull = 2.0 * self.reach
         if failed:

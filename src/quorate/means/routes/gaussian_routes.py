@@ -82,7 +82,7 @@ class GaussianRun:
         return 2.0 if self._replaced else 1.0
 
     def clip(self, reason: str) -> MeanRelease:
-        """Clip everybody to the public bound and spend all that is left."""
+        """Clip everybody to the public bound and spend the rest of the budget."""
         d = self.users.dimension
         # Where the number of users is private, the mean may lie anywhere in the bound, and so far
         # from the centre that the noise of their number is half of all noise.

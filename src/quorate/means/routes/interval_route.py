@@ -1,12 +1,14 @@
 """A mean clipped to an interval in each feature: a window that holds most users, and its ends.
 
 Numbers are in half-widths of the public range. All steps use pure differential privacy and are paid
-from one account. In each feature
+from one account. These steps are taken in each feature:
 
-1. *width*: the smallest window that holds most users (:mod:`quorate.means.routes.windows`); 2.
-*window*: its position. One user changes the count of each window by at most 1, and windows far from
-all users are empty, so the choice costs half of what a private median costs; 3. *ends*: the
-clipping bound on each side, unless it is the end of the range (:mod:`quorate.means.routes.ends`).
+* *width*: the smallest window that holds most users (:mod:`quorate.means.routes.windows`);
+* *window*: its position. One user changes the count of each window by at most 1, and windows far
+  from all users are empty, so the choice costs half of what a private median costs;
+* *ends*: the clipping bound on each side, unless it is the end of the range
+  (:mod:`quorate.means.routes.ends`).
+
 Then everybody is clipped to the box of these intervals. Each step after the first is taken only if
 its expected gain exceeds its cost.
 """
@@ -169,7 +171,7 @@ class IntervalRun(PureSearch):
         known = known.after(cost * len(widths))
         found = [width for width in widths if width is not None]
         if not found:
-            return clip("most users hold the same number; a small interval cuts all others.")
+            return clip("most users have the same value; a small interval would clip all others.")
         spread = math.hypot(*found) / math.sqrt(len(found)) / WINDOW
         box, diamond = known.box_error(widths), known.diamond_error(spread)
         if min(box, diamond) >= known.range_error:

@@ -42,8 +42,8 @@ CONFIDENCE = 0.95  # public: 95 % is the convention of stated errors
 """With which most errors are stated."""
 
 _COVERS = (
-    "The private choice among all candidates on these people, by what it counts ({counts}); not "
-    "the sampling of the people, and not what that leaves out."
+    "The private choice among all candidates for these people, measured by {counts}; not "
+    "sampling error, and nothing that this measure leaves out."
 )
 
 

@@ -37,8 +37,9 @@ class NoisyRank(PureMechanism):
     public : the point, ``quantile``, ``epsilon``; under ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : The loss of one point is an integer that one user moves by at most ``sensitivity``, by
-        the proof in :mod:`quorate.core.questions.ranks`, and its seal says so. Discrete
-        Laplace noise of scale at least ``sensitivity`` / :math:`\varepsilon` is added to it.
+        the proof in :mod:`quorate.core.questions.ranks`; the sealed loss carries this sensitivity.
+        Discrete Laplace noise of scale at least ``sensitivity`` / :math:`\varepsilon` is added to
+        it.
 
     Utility
     -------

@@ -126,7 +126,7 @@ class RoundNumbers:
         return np.where(np.isnan(reals), middle, points)
 
     def decode(self, point: int) -> float:
-        """Return the number of a point, clipped to the range."""
+        """Return the round number at a point, clipped to the range."""
         return max(self.lower, min(float(point * self.step), self.upper))
 
 
@@ -146,7 +146,7 @@ class RoundQuantile:
     proof : Each value is moved to a point by a function of that value alone. The candidates are the
         points of all scales, each c_k times for scale k: a finite public list. The loss of a
         candidate is that of its point in :class:`~quorate.mechanisms.choices.quantiles.
-        PrivateQuantile`, and its seal says how far a user moves it. Each entry of the list is
+        PrivateQuantile`, whose sealed values carry their sensitivity. Each entry of the list is
         chosen with probability proportional to :math:`e^{-\lambda s}`, the exponential mechanism;
         which copy was chosen is not released (:mod:`quorate.core.account.along_a_line`).
 

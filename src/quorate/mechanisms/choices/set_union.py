@@ -104,7 +104,7 @@ class _Round:
 
 @dataclass(frozen=True, kw_only=True)
 class SetUnion(GaussianMechanism):
-    r"""Release keys that many users hold, hiding all keys of any one user.
+    r"""Release keys that many users have, hiding all keys of any one user.
 
     Three rounds. In each round a user divides one length R evenly among at most ``most`` of the
     user's keys in play, those with the largest noisy totals of the round before. Every total gets

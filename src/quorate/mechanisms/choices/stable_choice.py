@@ -107,7 +107,7 @@ class StableHistogram:
         _validate.one_of(tuple(Relation), relation=self.relation)
         if self.delta == 0:
             raise ParameterError(
-                "Expected delta > 0: without a chance of failure keys that nobody holds must be "
+                "Expected delta > 0: with delta=0 keys that nobody has would have to be "
                 "possible. Use ChooseKey for delta = 0."
             )
 

@@ -1,4 +1,4 @@
-"""A rough private estimate of how many records a user holds.
+"""A rough private estimate of how many records a user has.
 
 Which score learns best depends on the number of records per user, which is private. If a number is
 publicly known, the caller states it. Otherwise a small share of the budget is used to choose, among

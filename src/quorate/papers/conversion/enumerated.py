@@ -84,8 +84,8 @@ class ItemToUser:
     epsilon : float, default=1.0
     delta : float, default=1e-6
     reach : int or None, default=None
-        The paper's :math:`\kappa = 1 + \lceil\ln(1/\bar\delta)/\bar\varepsilon\rceil`. Return the
-        largest rise plus the largest fall of scores from one user to another.
+        The paper's :math:`\kappa = 1 + \lceil\ln(1/\bar\delta)/\bar\varepsilon\rceil`. A smaller
+        one is for small examples and makes the delta of ``event`` larger.
 
     References
     ----------
@@ -147,7 +147,7 @@ class ItemToUser:
 
     @cached_property
     def limit(self) -> TruncatedLaplace:
-        """Return the differences in the smallest integer type; the table is read many times."""
+        """The law of the noisy limit."""
         return TruncatedLaplace(self.step, reach=self.reach or 0)
 
     @property

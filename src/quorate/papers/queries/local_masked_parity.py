@@ -1,7 +1,7 @@
 r"""Masked parity in the local model, for users with any number of records (K9 by K7).
 
-In round one every user counts the own records that reveal bits, takes the majority for each bit,
-and reports one randomized bit: the sign of the combination of these votes with a public sign vector
+In round one every user counts their records that reveal bits, takes the majority for each bit, and
+reports one randomized bit: the sign of the combination of these votes with a public sign vector
 that is *different for every user*. (A row of a Hadamard matrix would fail if the secret is close to
 such a row, because all votes of a user then cancel or add up together.) In round two the likeliest
 secrets are tested on blocks of users. Each user reports whether the labels of most of the other

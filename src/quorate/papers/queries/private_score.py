@@ -343,8 +343,8 @@ class _Scorer(UserEstimator):
         known = model.get_params(deep=False)
         if known.get("checkpoint") is not None:
             raise ParameterError(
-                "Expected an estimator without checkpoint=: every fold would go on from one file, "
-                "so that it is scored by a model that has seen it."
+                "Expected an estimator without checkpoint=: all folds would continue from the "
+                "same file, and be scored by a model trained on them."
             )
         if delta and "delta" not in known:
             raise ParameterError(f"{type(model).__name__} takes no delta; use delta=0.")

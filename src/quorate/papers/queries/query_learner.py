@@ -174,13 +174,15 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     def _stated(self, oracle: CentralOracle | LocalQueryOracle) -> ChoiceError:
         """Return a bound on the error of the answers from which the rule was computed."""
         if not isinstance(oracle, CentralOracle):
-            return ChoiceError.unknown("How far local answers are off stands in their tolerances.")
+            return ChoiceError.unknown(
+                "The errors of local answers are bounded by their tolerances."
+            )
         return ChoiceError.of_share(
             oracle.error_bound(1.0 - CONFIDENCE),
             unit="of answers between -1 and 1",
             confidence=CONFIDENCE,
-            covers="Noise in every answer that the rule was made of; not the sampling of the "
-            "people, and not what the algorithm makes of the answers.",
+            covers="Noise in the answers from which the rule was computed; not sampling error, "
+            "and not the error of the algorithm itself.",
         )
 
     def _check_parameters(self) -> None:

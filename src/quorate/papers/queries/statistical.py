@@ -286,7 +286,7 @@ class OneRound(QueryOracle):
     Traceback (most recent call last):
         ...
     quorate.exceptions.ParameterError: The one round of queries is over: a non-adaptive algorithm
-    asks everything before it sees an answer.
+    makes all queries before it gets an answer.
     """
 
     def __init__(self, oracle: QueryOracle) -> None:
@@ -296,8 +296,8 @@ class OneRound(QueryOracle):
     def _answer(self, queries: tuple[StatisticalQuery, ...]) -> Floats:
         if self.asked:
             raise ParameterError(
-                "The one round of queries is over: a non-adaptive algorithm asks everything before "
-                "it sees an answer."
+                "The one round of queries is over: a non-adaptive algorithm makes all queries "
+                "before it gets an answer."
             )
         return self._oracle.answer(queries)
 

@@ -1,6 +1,6 @@
 r"""Stable rules from any algorithm of statistical queries (G10, Algorithm 5).
 
-A user answers each query from the own records and rounds the answer to a grid whose offset all
+A user answers each query from their own records and rounds the answer to a grid whose offset all
 users share. Means of different users are close to each other, so they are mostly rounded to the
 same value, and users with the same answers return the same rule. With one shared offset U for a
 query, two users with means u, u' in the unit interval and I steps disagree with probability exactly

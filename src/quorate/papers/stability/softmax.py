@@ -1,9 +1,9 @@
 r"""A softmax choice by the error of every hypothesis, with shared Gumbel numbers (G6).
 
 All users draw the same finite class from a probabilistic representation. Each user chooses the
-hypothesis with the largest Gumbel number minus :math:`\gamma` times its error on the own records.
-Errors of different users are close to each other, hence the weights are close, and most users make
-the same choice.
+hypothesis with the largest Gumbel number minus :math:`\gamma` times its error on the user's
+records. Errors of different users are close to each other, hence the weights are close, and most
+users make the same choice.
 """
 
 from __future__ import annotations

@@ -335,7 +335,7 @@ class LocalAgreementTask(AgreementTask):
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffleAgreementTask(LocalAgreementTask):
-    """Agreement through a shuffler: one report from each user, shuffled.
+    """Agreement through a shuffler, which mixes one report from each user.
 
     Examples
     --------

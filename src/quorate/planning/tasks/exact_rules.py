@@ -78,7 +78,10 @@ class SmallestErrorTask(_ProvedTask):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions behind the figures."""
-        return ("Assumes that people are alike: shares of people above a rate say it only then.",)
+        return (
+            "Assumes that people are alike, because shares of people above a rate determine "
+            "the error only then.",
+        )
 
     def users_for(self, error: float, epsilon: float) -> int:
         """Return the number of users required by Lemma 4.5 with all constants."""

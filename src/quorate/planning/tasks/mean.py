@@ -118,7 +118,7 @@ class MeanTask(PeopleTask):
 
     @property
     def between_deviation(self) -> float:
-        """Standard deviation of the users' own means, however many records they hold."""
+        """Standard deviation of the users' own means, however many records they have."""
         return min(self._total * math.sqrt(self.share_between), self.half_width)
 
     @property

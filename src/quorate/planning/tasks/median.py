@@ -33,7 +33,7 @@ _NEVER = 1e-22
 
 @lru_cache(maxsize=8)
 def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return rank errors in (0, 1/2) and the widths of the values, also including smaller ranks.
+    """Return rank errors in (0, 1/2), and the width of the values with each.
 
     Values are normal with standard deviation 1. Ranks are denser near the median and near the
     ends, where widths change fast.

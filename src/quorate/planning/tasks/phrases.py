@@ -69,7 +69,11 @@ class PhrasesTask(PlanTask):
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the only algorithm."""
         del users, epsilon
-        return "rounds", "three rounds, in which people leave what is found or hopeless."
+        reason = (
+            "three rounds, in which people divide their weight among phrases that are not found or "
+            "dropped yet."
+        )
+        return "rounds", reason
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return nothing, because it does not matter how often a person uses a phrase."""

@@ -118,7 +118,7 @@ class SeriesTask(PlanTask):
             users=None if users is None else float(users),
             theorem="law of the noise",
             holds=True,
-            note="whoever holds more than they count for is cut",
+            note="contributions beyond the caps are clipped",
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:

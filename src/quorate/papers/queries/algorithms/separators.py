@@ -134,7 +134,7 @@ class SeparatorQueries(QueryAlgorithm):
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """For each condition the errors, two halves for each feature, and d + 1 means."""
+        """For each condition one query for the errors, two per feature, and d + 1 for the means."""
         each = (1, *(2,) * self.features, self.features + 1)
         return each * (self.cuts or 0) + (1,)
 
