@@ -71,7 +71,7 @@ _SCALARS = (str, bytes, numbers.Number, np.generic)
 _BLOCK_ROWS = 2**16
 
 LARGEST_SIZE, LONGEST_VECTOR = 2.0**256, 2**30
-"""How large a public number of a vector may be, and how many of them there may be."""
+"""The largest public number in a vector, and the greatest length of a vector."""
 
 
 def _shown(value: object) -> str:

@@ -21,7 +21,7 @@ from quorate.exceptions import ParameterError
 __all__ = ["FILL_IN", "registry_entry"]
 
 FILL_IN = "FILL IN"
-"""What stands in the place of what a guarantee does not know."""
+"""The placeholder for entries that do not follow from a guarantee."""
 
 _MODELS = {Trust.CENTRAL: "Central", Trust.SHUFFLE: "Shuffle", Trust.LOCAL: "Local"}
 _NOISE = {

@@ -1,8 +1,8 @@
 """Numbers sealed by hand: for audits, tests, and for trying out a mechanism.
 
-The caller states how far one user moves the numbers, and this is not checked. Estimators do not
-need it, because queries about people return sealed numbers with a proved sensitivity. A test of the
-imports ensures that packages of estimators do not use this module.
+The caller states by how much one user changes the numbers, and this is not checked. Estimators do
+not need it, because queries about people return sealed numbers with a proved sensitivity. A test of
+the imports ensures that packages of estimators do not use this module.
 """
 
 from __future__ import annotations

@@ -258,9 +258,10 @@ class GridMoves(Moves):
         return min(self.l1, 2 * self.largest)
 
     def joint(self, law: Law) -> tuple[tuple[int, ...], int]:
-        """Return the shape of what joint noise of a law is for, and by how much one user moves it.
+        """Return the shape of the coordinates with joint noise of a law, and their sensitivity.
 
-        What is beside it moves by no more in L1; without such noise nothing is inside.
+        One user changes the other coordinates by no more than this in the L1 norm. If the sum has
+        no joint noise of this law, the shape is empty.
         """
         found = self._joint
         return ((0,), self.l1) if found is None or found[0] != law else found[1:]

@@ -241,7 +241,7 @@ class People:
         """Count the users with each label 0, 1, ... below ``size``; other labels are not counted.
 
         With several ``labellings`` users have a row of labels, one in each, and the tallies are put
-        one after the other; one user moves each of them as far as a single tally.
+        one after the other; one user changes each of them as much as a single tally.
         """
         found = self._added(labels, _Tallied(labels, size, labellings))
         moves = Moves.of_tally(self.relation, labellings=labellings)

@@ -2,7 +2,7 @@
 
 Which columns exist and of which type they are is the schema, which is public and may raise. The
 value of a cell never raises an error: null becomes NaN, and the error for an unreadable page of a
-file says nothing else. A column of objects declares no type. It is read as text
+file quotes no cell. A column of objects declares no type. It is read as text
 (:mod:`quorate.data.columns.cells`) or, if it is a piece of a larger table, as the type that is
 declared for the whole.
 """
@@ -158,7 +158,7 @@ def _check_one_schema(dataset: Any) -> None:
 
 
 def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:
-    """Yield the batches of a dataset; the error for an unreadable page says nothing else.
+    """Yield the batches of a dataset; the error for an unreadable page quotes no cell.
 
     >>> import pyarrow as pa, pyarrow.dataset as ds
     >>> [batch.num_rows for batch in batches_of(ds.dataset(pa.table({"a": [1, 2]})), ["a"])]

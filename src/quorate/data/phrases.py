@@ -25,7 +25,7 @@ Places = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 PIECES = ("texts", "words", "characters")
-"""What texts can be cut into."""
+"""The pieces into which texts can be cut."""
 
 
 @dataclass(frozen=True, eq=False)

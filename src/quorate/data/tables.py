@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 NO_FEATURES = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-"""What scikit-learn says about a table without columns."""
+"""The message of scikit-learn for a table without columns."""
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:

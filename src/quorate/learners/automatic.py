@@ -331,7 +331,7 @@ def _large(situation: Situation, records: RecordRange | None) -> Decision:
     regret = None if situation.alike else _by_regret(situation, f"{situation.size} hypotheses")
     if regret is not None:
         return regret
-    held = "" if records is None else f"a user holds {records}; "
+    held = "" if records is None else f"a user has {records}; "
     if _holds_few(records):
         return Decision(RuleAlgorithm.ANY_MISTAKE, f"{held}count the users with any mistake")
     if situation.has_many_users:

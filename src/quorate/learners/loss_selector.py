@@ -93,7 +93,7 @@ def decide_selection(
             reason="users are many, or their number is private, and may differ: add up their "
             "losses",
         )
-    known = f"a user holds {records}"
+    known = f"a user has {records}"
     if records is None or records.lower < _ENOUGH_RECORDS:
         return Route(name="exponential", reason=f"{known}: differences are as large as losses")
     if candidates <= MAX_DUELLISTS:

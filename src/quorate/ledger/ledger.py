@@ -40,7 +40,7 @@ from quorate.ledger.spending import COMPOSITIONS, Spending, admit, check_same_ki
 __all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "ProgressEntry", "Settlement"]
 
 _KINDS = 12  # machine: what a person reads at a glance
-"""How many kinds of releases a budget speaks of, the latest ones."""
+"""The number of kinds of releases that a budget lists; the latest ones are listed."""
 
 
 class Ledger:

@@ -140,7 +140,7 @@ def _difficulty(response: HashedResponse, users: int) -> tuple[float, float]:
 def liars_withstood(response: HashedResponse, *, plurality: float) -> float:
     """Return the share of dishonest users that cannot change the winner, up to noise.
 
-    A dishonest user moves the difference of two candidates by at most ``influence`` votes, an
+    A dishonest user changes the difference of two candidates by at most ``influence`` votes, an
     honest one by one vote on average. So the most frequent candidate, with the share ``plurality``
     of the honest users, wins if the share f of dishonest users satisfies (1 - f) plurality > f
     influence.

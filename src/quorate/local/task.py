@@ -30,7 +30,7 @@ from quorate.local.shuffling.blanket import blanket_delta
 __all__ = ["SCHEME", "Role", "Task"]
 
 SCHEME = "quorate-hashed-1"
-"""Which randomizer and wire format a task speaks; another number would be another law."""
+"""The randomizer and the wire format of a task; another number would mean other probabilities."""
 
 PLURALITY = "plurality"
 """The default decision: a device names the value that most of its records hold."""
@@ -44,8 +44,8 @@ _WORDS = ("name", "decision", "unit")
 _FIELDS = {*_NUMBERS, *_REALS, *_WORDS, "scheme", "seed", "trust"}
 
 Role = str
-"""Who looks: ``"network"`` sees single messages, ``"shuffler"`` too, ``"server"`` what it is given,
-``"public"`` the result."""
+"""The observer: ``"network"`` and ``"shuffler"`` see single messages, ``"server"`` the messages
+that it receives, ``"public"`` the result."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,9 @@ class BalancedSum(LaplaceSum):
     r"""Release a sum of shares with Laplace noise that adds up to zero.
 
     Replacing one user moves shares from some categories to others. If the share of absence is
-    included, the change adds up to zero. So does this noise. It has one dimension less than
-    independent noise of the same scale, which makes it shorter by a factor of k / (k + 1) for k
-    shares. Other coordinates get independent Laplace noise.
+    included, the change adds up to zero. The noise adds up to zero too. It has one dimension less
+    than independent noise of the same scale, which makes it shorter by a factor of k / (k + 1) for
+    k shares. Other coordinates get independent Laplace noise.
 
     Privacy
     -------

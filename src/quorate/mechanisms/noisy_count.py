@@ -80,7 +80,7 @@ class NoisyCount(LaplaceNoise):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the count."""
+        """The largest change of the count by one user."""
         return 1
 
     def release(self, count: Sealed, *, account: Account | None = None) -> int:

@@ -37,8 +37,8 @@ class NoisyNumbers(GaussianMechanism):
     neighbours : ``relation``: replace all records of one user, or add or remove all records of one
         user
     trust : central
-    public : ``noise_multiplier``, ``relation`` and how far a user moves the numbers, which is on
-        their seal
+    public : ``noise_multiplier``, ``relation`` and by how much a user changes the numbers, which is
+        on their seal
     numerics : exact
     proof : The sealed numbers carry a proved L2 sensitivity :math:`\Delta`. Discrete Gaussian noise
         of parameter :math:`\sigma` with :math:`\sigma^2 - 4 \ge` ``noise_multiplier``:math:`^2
@@ -113,8 +113,8 @@ class NoisyNumbers(GaussianMechanism):
         check_sealed(numbers, Sealed)
         if numbers.shape != (self.size,) or numbers.moves.l2_squared > self.moves.l2_squared:
             raise ParameterError(
-                f"Expected {self.size} numbers that a user moves no further than "
-                f"{self.moves.l2_squared} (squared), got {numbers!r}."
+                f"Expected {self.size} numbers of squared L2 sensitivity at most "
+                f"{self.moves.l2_squared}, got {numbers!r}."
             )
         return Account.of_release(account, self).gaussian(numbers, sigma=self.sigma)
 

@@ -82,7 +82,7 @@ class NoisyTally(LaplaceNoise):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the counts, in the L1 norm."""
+        """The largest change of the counts by one user, in the L1 norm."""
         return 2 if self.relation is Relation.REPLACE else 1
 
     def release(self, tally: Sealed, *, account: Account | None = None) -> NDArray[np.int64]:

@@ -330,7 +330,7 @@ class AmplifiedParity(_OfEquations):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the mistakes of a candidate."""
+        """The largest change of the mistakes of a candidate by one user."""
         return 1
 
     @property

@@ -373,7 +373,7 @@ class NoisySearch(GaussianMechanism):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves a count."""
+        """The largest change of a count by one user."""
         return 1
 
     @property

@@ -26,7 +26,7 @@ __all__ = ["HEADS", "Network", "check_on_made_up_users", "made_up_batch", "open_
 Vector = NDArray[np.float64]
 
 HEADS = ("classes", "number", "own")
-"""What follows the outputs: a softmax loss, half a squared error, or a loss of the caller."""
+"""The loss of the outputs: softmax, half a squared error, or a loss of the caller."""
 
 # Rows that are predicted at once.
 _ROWS = 4096

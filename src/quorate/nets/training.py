@@ -110,8 +110,8 @@ def recipe_for(
       informative about a weight of size :math:`\tau` if :math:`h\tau > \sigma`. So t, the sum of
       the steps, should be :math:`\tau/\sigma`; a longer training only adds noise. Adam divides by
       the noise, its steps decrease linearly to zero, and :math:`\sigma` is the noise of one step
-      with the whole budget. Hence :math:`t = \eta\sqrt T/(2\sigma)`. An output has the size b if
-      :math:`\tau = b/J`.
+      with the whole budget. Hence :math:`t = \eta\sqrt T/(2\sigma)`. Outputs of
+      size b need weights of size :math:`\tau = b/J`.
 
     >>> recipe_for(n_users=16_673, weights=1607, length=3.0, spread=1.28)
     Recipe(steps=480, rate=1.0, learning_rate=0.0389...)

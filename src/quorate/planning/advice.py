@@ -12,7 +12,7 @@ from quorate.planning.tasks.base import PlanTask
 __all__ = ["Doubling", "advise", "doublings", "warn"]
 
 Doubling = tuple[str, float]
-"""What is doubled, and the share of the error that is left."""
+"""The parameter that is doubled, and the share of the error that remains."""
 
 # Changes smaller than this are not worth a recommendation.
 _NOTICEABLE = 0.02

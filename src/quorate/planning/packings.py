@@ -136,7 +136,8 @@ def finite_class_packing(size: int, error: float, *, width: float) -> Packing | 
     """Return a packing of losses of at most ``width`` for a choice among ``size`` candidates.
 
     Theorem 8 of [U]_ (U8): candidates are the words of d = log2(size) signs. A record is one of the
-    d positions, with the sign of the distribution's word with probability (1 + g)/2. A candidate
+    d positions with a sign, which with probability (1 + g)/2 is that of the distribution's word. A
+    candidate
     loses ``width`` if its sign at this position is that of the record. For two distributions whose
     words differ in h positions the excess losses of any candidate add up to at least width g h / d,
     as in :func:`agnostic_packing`.

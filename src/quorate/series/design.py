@@ -115,7 +115,7 @@ class Design:
 
     @cached_property
     def radius(self) -> int:
-        """How far one person can move all releases together, in steps."""
+        """The largest change of all releases together by one person, in steps."""
         return math.isqrt(self._square * self.steps**2 + self._kept)
 
     @cached_property

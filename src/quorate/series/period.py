@@ -69,7 +69,7 @@ def release_period(page: SeriesTransaction, number: int, rows: Rows, design: Des
         ball=design.ball,
     )
     account = Account.for_event(design.mechanism.event, relation=design.relation)
-    # How far one person moves it is what the ball of the horizon proves.
+    # How far one person changes it is what the ball of the horizon proves.
     grid = design.mechanism.grid
     total = seal_total(_combined(bounded, page, design, place), grid, design.relation)
     noisy = design.mechanism.release(total, count=0.0, account=account)

@@ -4,7 +4,7 @@ Private. This module and :mod:`quorate.series.store` hold the only private numbe
 each person adds in a period, and what each person has used so far.
 
 A person's contribution to period t is a vector of integers :math:`x_t` over all cells, in steps.
-Over the whole horizon a person moves the releases by :math:`\|Cx\|`, with the public matrix C of
+Over the whole horizon a person changes the releases by :math:`\|Cx\|`, with the public matrix C of
 :mod:`quorate.series.factors`. It is kept at most the radius R: the person's *spent* square
 
 .. math:: q_t = q_{t-1} + G_{tt} \|x_t\|^2 + 2 \lceil\|x_t\|\rceil

@@ -9,8 +9,8 @@ r"""The rounds of a fit: the queries about people, their order and their budget.
    gives the cap on them.
 4. *Choice*: how far the table of each pair of columns is from independence, for all pairs at once.
    While it is still sealed, each table is compared with the public one of independent columns. The
-   result is one number per pair, which a person moves by at most K. The tree then consists of the
-   largest dependences; the number of records is connected to one column.
+   result is one number per pair; one person changes it by at most K. The tree then consists of the
+   strongest dependences; the number of records is connected to one column.
 5. *Pairs*: the tables of the tree; again one vector per person, with a tally of their lengths
    before. Tables are shrunk towards independence (:mod:`quorate.synth.shrinkage`).
 6. *Check*: how far the table of each pair of columns is from that of the finished model. This is

@@ -112,7 +112,7 @@ class Terms:
 
     @property
     def tally(self) -> int:
-        """How far one user moves a tally; a replaced user leaves one count and enters another."""
+        """The largest change of a tally by one user; a replaced user changes two counts."""
         return 2 if self.relation is Relation.REPLACE else 1
 
     @property

@@ -1,7 +1,7 @@
 r"""Private choice of the k largest groups: k choices, each among the remaining groups.
 
 The score of a group is its number of people, or its number of records with at most a public number
-from each person. One person moves each score by a small number, however many groups the person is
+from each person. One person changes each score by a small number, however many groups the person is
 in. So a choice needs no cap on the number of groups, as sums do. Each of the k choices is a
 :class:`~quorate.mechanisms.choices.choose.ChooseBest` and costs a k-th of the budget.
 

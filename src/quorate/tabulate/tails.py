@@ -1,18 +1,18 @@
 r"""Caps and their clipping bias from a noisy tally of lengths; only released numbers are used.
 
 The lengths of people's contributions are counted between public edges, one or two per factor of
-two. People are *detected* from an edge on if some sums of counts above it exceed what noise reaches
-in one case of twenty, for all edges together. The *top* is found by going upwards. From an edge
-with detected people the next edge may need less evidence the closer it is, and must have more the
-farther it is, because a cap that is too long because of noise costs in proportion to its excess.
-Beyond the top the expected number of people is the noisy count of the next two factors of two, but
-at least one noise scale. Further up it falls as a Pareto law. The counts below show the least index
-that this law may have (:meth:`Tail.index`).
+two. People are *detected* above an edge if some sum of counts above it is larger than noise alone
+would be in 19 of 20 cases, for all edges together. The *top* is found by going upwards from edge to
+edge. A next edge that is close needs less evidence than one that is far away, because a cap that
+is too long adds noise in proportion to its excess. Let t be the top. The expected number of people
+with lengths from t to 4 t is the noisy count of this range, but at least one noise scale. Beyond
+4 t it falls as a Pareto law, with the smallest index that the counts below t allow
+(:meth:`Tail.index`).
 
-The cap is the edge at which noise and clipping bias balance. The bound on the clipping bias takes
-the slowest law that the noisy counts do not exclude, with as many people as noise may hide, and the
-largest person that is likely under it. If people are too few to show how their tail falls, the
-bound is accordingly wide. If nobody is detected there is no bound.
+The cap is the edge at which noise and clipping bias balance. The bound on the clipping bias assumes
+the slowest law that the noisy counts do not exclude, the largest number of people that noise may
+hide, and the longest contribution that is likely under this law. If people are too few to show how
+their tail falls, the bound is wide. If nobody is detected there is no bound.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class UserTable(UserStatistic):
         Quantiles are noisy sums of votes at released thresholds
         (:mod:`quorate.tabulate.quantiles`). Popular keys: one vote per user
         (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). The largest groups are
-        chosen by scores that one user moves by at most 1, or ``cap``
+        chosen by scores that one user changes by at most 1, or ``cap``
         (:mod:`quorate.tabulate.largest_groups`). Everything is drawn from one account, which knows
         the sensitivity of each sealed number; ratios, errors and bounds are post-processing.
 

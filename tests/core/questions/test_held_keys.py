@@ -175,5 +175,5 @@ class TestSeal:
                 return super().__call__(part)
 
         data = UserData.from_arrays([[1.0]], users=[1])
-        with pytest.raises(SealedError, match="kept"):
+        with pytest.raises(SealedError, match="stored something"):
             held_keys(People(data, Relation.REPLACE), Keeping())

@@ -46,10 +46,10 @@ _LIMITS = {
     "horizon": (1.0, 1000.0),
     "touched": (1.0, 1000.0),
 }
-"""What the page plans for: strangers ask it, and arithmetic takes as long as numbers are large."""
+"""Ranges of the parameters; large numbers take long, and the page is open to strangers."""
 _CELLS = frozenset({"cdf", "histogram", "quantiles", "shares", "table"})
 _MOST_CELLS = 10_000  # machine: time
-"""The same for tasks whose size is one of cells, and not only seen through its logarithm."""
+"""The largest size of tasks that compute every cell, not only the logarithm of their number."""
 _YES = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 

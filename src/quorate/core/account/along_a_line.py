@@ -15,7 +15,7 @@ A piece of L points of loss s has the weight :math:`L e^{-\lambda s}` and its po
 likely, so the division into pieces does not change the law.
 
 *Scales.* Candidates may also be the points of several public grids, each with a multiplicity. This
-is a finite public list of points, and a user moves their losses equally far. A piece with W entries
+is a finite public list of points, and a user changes their losses equally. A piece with W entries
 of the list has the weight :math:`W e^{-\lambda s}`; a uniform number below W selects one of its
 entries; which copy of a point it was is not released. The list of all points once is the grid of
 stride 1.

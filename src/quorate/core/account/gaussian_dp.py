@@ -48,7 +48,7 @@ _CONTINUED_FRACTION_FROM = 20.0
 _SMALL_MU = 1e-4
 
 DISCRETE_SLACK = Fraction(1, 10**18)
-"""What discrete noise in place of continuous noise may add to epsilon over a whole chain of
+"""The most that discrete noise instead of continuous noise adds to epsilon over a whole chain of
 releases, up to 10**15 coordinates in total: see ``docs/proofs/discrete_gaussian.md``."""
 
 

@@ -373,7 +373,7 @@ def fold_by_fold(
 
 
 def sum_of_groups(parts: Sequence[Sealed]) -> Sealed:
-    """Add up sealed vectors about groups that have nobody in common; one user moves one vector."""
+    """Add up sealed vectors about groups without a common user; one user changes one vector."""
     owners = [part.among for part in parts]
     first = owners[0]
     together = isinstance(first, GroupAccount) and all(each in first._others for each in owners)

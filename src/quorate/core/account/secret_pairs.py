@@ -2,12 +2,12 @@
 
 A fixed pairing of *indices* would not be private. Users are sorted by their keys, so a person who
 is replaced by one with another id shifts the indices of others, and fixed pairs of indices would
-pair other people. Uniformly random pairs have the same law for every order. Let sigma map the
-indices of D to those of its neighbour D': everybody who stays to their own new index, and the
-replaced person to the index of the replacement. If pi are uniformly random pairs for D, then
-sigma(pi) are for D'. Both pair the same people, in the same places, except in the one pair of the
-replaced person. So for each pi the rows computed from pairs differ in one row. If the outputs are
-close for each pi, so are their averages over pi.
+pair other people. Uniformly random pairs have the same distribution whatever the order of the
+users. Let sigma map the indices of D to those of its neighbour D': everybody who stays to their own
+new index, and the replaced person to the index of the replacement. If pi are uniformly random pairs
+for D, then sigma(pi) are for D'. Both pair the same people, in the same places, except in the one
+pair of the replaced person. So for each pi the rows computed from pairs differ in one row. If the
+outputs are close for each pi, so are their averages over pi.
 
 If only present users are paired, a user may also be added or removed. Let D' be D without the user
 p. A random pairing of D' is obtained from one of D by changing one pair: if somebody was left over,

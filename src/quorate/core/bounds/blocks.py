@@ -4,8 +4,8 @@ A table has one block for each number of a cell (its records, its people, a sum)
 one coordinate a group. Several columns have shares each. Each block of a person is clipped to its
 own bound, whatever the other blocks hold.
 
-How far one user moves a sum follows from the blocks: in the L1 norm and in the squared L2 norm they
-add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.
+By how much one user changes a sum follows from the blocks: in the L1 norm and in the squared L2
+norm they add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.
 """
 
 from __future__ import annotations

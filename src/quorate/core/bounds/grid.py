@@ -290,7 +290,7 @@ class Ball(Bound):
     inner product is not either, and :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2 \le 2R^2`; in
     one dimension they are at most R apart. If no coordinate exceeds e either, as for presence,
     where it is 1, no coordinate moves by more than e: d coordinates are at most d e apart in L1,
-    and the root of d e^2 in L2. Adding or removing a person moves the sum by one vector.
+    and the root of d e^2 in L2. Adding or removing a person changes the sum by one vector.
 
     Parameters
     ----------

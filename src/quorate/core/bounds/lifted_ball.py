@@ -2,15 +2,15 @@ r"""A ball with a *lift*: a number that shows how near users are to the centre, 
 
 A user at the offset p from the centre, clipped to the radius r, contributes p and one more number,
 the *lift* :math:`q = \sqrt{(r - |p|)(3r + |p|)}`: large at the centre, 0 at the edge. The sum of
-the lifts shows how concentrated the users are inside of the ball. One user moves the two sums
+the lifts shows how concentrated the users are inside of the ball. One user changes the two sums
 together no farther than the first sum alone.
 
 Proof. :math:`(r + |p|)^2 + q^2 = 4 r^2`, so all contributions lie in
 :math:`K = \{(p, q) : q \ge 0, (r + |p|)^2 + q^2 \le 4 r^2\}`. Take two points of K and let
 :math:`q \ge q'`. Then :math:`|p'| \le r` and :math:`(q - q')^2 \le q^2`, hence
-:math:`|p - p'|^2 + (q - q')^2 \le (|p| + r)^2 + q^2 \le 4 r^2`: replacing one user moves the sum by
-at most 2r, as in a ball of radius r. Each contribution has :math:`|p|^2 + q^2 \le 3 r^2 - 2 r |p|
-\le 3 r^2`, which bounds the change when a user is added or removed. Under replacement a vote of
+:math:`|p - p'|^2 + (q - q')^2 \le (|p| + r)^2 + q^2 \le 4 r^2`: replacing one user changes the sum
+by at most 2r, as in a ball of radius r. Each contribution has :math:`|p|^2 + q^2 \le 3 r^2 - 2 r
+|p| \le 3 r^2`, which bounds the change when a user is added or removed. Under replacement a vote of
 size r for "absent", in a coordinate of its own, also costs nothing: :math:`3 r^2 + r^2 = 4 r^2`.
 
 A *cone* costs nothing under both relations. With :math:`q = r - |p|` all contributions lie in the

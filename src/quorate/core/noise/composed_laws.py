@@ -102,11 +102,11 @@ def block_integers(
     zero has a minus sign is rejected.
 
     So K is drawn with mass proportional to :math:`\binom{K+g}{g}^b e^{-K/s}`, then points of
-    simplices and signs. Everything is drawn again if a zero has a minus sign. Then each z has mass
-    proportional to :math:`e^{-K/s}` for every K that is large enough. The sum of bg + 1 geometric
-    integers has mass proportional to :math:`\binom{K+bg}{bg} e^{-K/s}`. It is accepted with
-    probability :math:`\prod_{i=1}^{b-1} \prod_{j=1}^g (K+j)/(K+ig+j)`, the ratio of the two masses
-    up to a factor that does not depend on K.
+    simplices and signs. Everything is drawn again if a zero has a minus sign. So for every
+    :math:`K \ge \max_b \|z_b\|_1` the pair (K, z) has mass proportional to :math:`e^{-K/s}`. The
+    sum of bg + 1 geometric integers has mass proportional to :math:`\binom{K+bg}{bg} e^{-K/s}`. It
+    is accepted with probability :math:`\prod_{i=1}^{b-1} \prod_{j=1}^g (K+j)/(K+ig+j)`, the ratio
+    of the two masses up to a factor that does not depend on K.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ _PROPOSAL_BITS = 61
 """The Q_j add up to about 2^61: their sum is exact in int64, and a rejection is a rarity."""
 
 _BITS_AT_ONCE = 32
-"""How many more bits of V and of T_j each refinement asks for."""
+"""The number of bits of V and of T_j that each refinement adds."""
 
 _LARGEST_EXPONENT = 700.0
 """Beyond it exp(-x) is bounded by exp(-700), which keeps floats normal."""

@@ -2,7 +2,7 @@ r"""A discrete Laplace law that is truncated on both sides, sampled exactly.
 
 :math:`R \in \{0, \dots, 2\kappa\}` has mass proportional to :math:`e^{-\varepsilon|r-\kappa|}`. It
 is the noisy limit of a propose-test-release step: a distance :math:`v` to unsuitable data, which
-one user moves by at most 1, passes the test if :math:`v \le R`. Nothing passes at :math:`v >
+one user changes by at most 1, passes the test if :math:`v \le R`. Nothing passes at :math:`v >
 2\kappa`, and everything at :math:`v = 0`. (Definition 8 of Ghazi et al. [1]_.)
 
 References

@@ -1,7 +1,7 @@
 """Votes for keys of a universe that cannot be listed: one key per user, or none.
 
 :class:`Ballots` are the votes of the users; :class:`SealedVotes` is the number of votes for each
-key. One user moves the votes like a tally of labels: by one vote, or by two if replaced.
+key. One user changes the votes like a tally of labels: by one vote, or by two if replaced.
 """
 
 from __future__ import annotations

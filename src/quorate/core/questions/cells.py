@@ -35,7 +35,7 @@ __all__ = ["AddedCells", "CellsOf"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 CellsOf = Callable[[UserData], tuple[Integers, Integers, list[Floats]]]
-"""Whose each cell is, its group, and what it holds: one array for each block."""
+"""For each cell its user, its group and its values, with one array of values for each block."""
 
 # Sums of floats are exact up to here.
 _EXACT = 2.0**53

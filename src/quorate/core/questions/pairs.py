@@ -1,11 +1,11 @@
 """Duels: every user compares all pairs of candidates; a candidate's loss is its worst duel.
 
 A user's term in a duel of h against h' lies between public limits: it is one of three numbers, or a
-difference that is clipped here. With w the width between the limits, replacing the user moves each
-duel by at most w, hence the worst duel of h by at most w, and the loss, which is twice the worst
-duel, by at most 2 w. With one more user the worst duel moves by something between the limits and n
-by 1, so 2 x worst - (highest + lowest) x n moves by something in [-w, w]. The second term is the
-same for all candidates and does not change the choice.
+difference that is clipped here. With w the width between the limits, replacing the user changes
+each duel by at most w, hence the worst duel of h by at most w, and the loss, which is twice the
+worst duel, by at most 2 w. With one more user the worst duel moves by something between the limits
+and n by 1, so 2 x worst - (highest + lowest) x n moves by something in [-w, w]. The second term is
+the same for all candidates and does not change the choice.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _narrow(mistakes: NDArray[np.integer]) -> NDArray[np.integer]:
 
 @dataclass(frozen=True)
 class AddedDuels:
-    """Adds up the duels of some users, whose mistakes ``blocks`` yields, one row per user."""
+    """Adds up the duels of some users; ``blocks`` yields their mistakes, one row per user."""
 
     blocks: Blocks
     size: int

@@ -1,9 +1,9 @@
 """Scores of candidates: every user scores each of them, within public limits.
 
 A user's score of a candidate is clipped here to an integer between two public limits, and the sum
-over users is sealed. So one user moves a sum by at most the width between the limits or, under add
-or remove, by the larger limit, whatever the score function returns. Each candidate may have its own
-limits; the widest of them determine the sensitivity.
+over users is sealed. So one user changes a sum by at most the width between the limits or, under
+add or remove, by the larger limit, whatever the score function returns. Each candidate may have its
+own limits; the widest of them determine the sensitivity.
 """
 
 from __future__ import annotations

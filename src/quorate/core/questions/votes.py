@@ -19,7 +19,7 @@ from quorate.exceptions import SchemaError
 __all__ = ["Key", "count_votes", "plain", "sorted_votes"]
 
 Key = int | str | bytes
-"""What users vote for."""
+"""A value for which users vote."""
 
 _KINDS = "iuUSb"
 

@@ -68,7 +68,7 @@ class CellCounts(Closed[tuple[NDArray[Any], NDArray[Any]]]):
         return cls(values.present(), cell)
 
     def fullest(self, *, width: float, alike: int = 0, many: int = 0) -> Sealed:
-        """Return the number of users in the fullest window, in 64ths; one user moves it by 64.
+        """Return the number of users in the fullest window, in 64ths; one user changes it by 64.
 
         For each user in its fullest cell the number is lowered by ``alike`` 64ths, if this cell has
         at least ``many`` users.

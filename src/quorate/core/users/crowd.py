@@ -12,8 +12,8 @@ their keys.
 
 A *statistic* maps users to vectors, one per user. Its result is clipped and rounded by the grid, so
 a statistic with a wrong bound cannot break privacy. It has one duty: the row of a user is, to the
-last bit, a function of this user's records alone, and of public parameters. Whether it raises must
-not depend on records either.
+last bit, a function of this user's records alone, and of public parameters. Whether an
+exception is raised must not depend on records either.
 
 Code of the caller may warn ("mean of empty slice") or raise ("cannot handle 31337"). Both would be
 unpaid outputs about people, so both are suppressed: warnings are not shown, and of an exception

@@ -18,7 +18,7 @@ from quorate.exceptions import ParameterError
 __all__ = ["PLAIN", "SEPARATORS", "Dialect", "proposed"]
 
 SEPARATORS = (",", ";", "\t", "|")
-"""What separates cells in the files of most programs."""
+"""The separators of cells in the files of most programs."""
 
 # Families with one octet a character; others could let one cell reach into the next.
 _ENCODINGS = re.compile(r"iso8859-\d+|cp\d+|koi8-[rtu]|mac-[a-z]+")

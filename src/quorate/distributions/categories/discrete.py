@@ -112,8 +112,8 @@ class DiscreteDistribution(UserDistribution):
         released: ``pmf_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A user's shares, rounded down to whole steps, are a point of a simplex (see
-        :mod:`~quorate.core.questions.shares`). So one user moves the totals by at most 2 in the L1
-        norm and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories. *laplace*,
+        :mod:`~quorate.core.questions.shares`). So one user changes the totals by at most 2 in the
+        L1 norm and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories. *laplace*,
         *gaussian*: one noisy sum of such points. For up to 64 categories the Laplace noise is drawn
         so that it adds up to zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*,
         *ball*: a count of close pairs (sensitivity 1, secret pairs); then a rough centre, private

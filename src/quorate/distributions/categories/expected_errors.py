@@ -109,7 +109,7 @@ class Likeness:
 
 
 UNLIKE = Route(name="laplace", reason="users are not alike enough for a small ball around them.")
-"""What is done where the question was asked and denied."""
+"""The route after a private test found that users are not similar enough for a small ball."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class ExpectedErrors:
 
     @property
     def laplace(self) -> float:
-        """Expected error of noise on all shares: one user moves them by 2 in the L1 norm."""
+        """Expected error of noise on all shares: one user changes them by 2 in the L1 norm."""
         if not self.epsilon:
             return math.inf
         return math.sqrt(2.0) * 2.0 / (self.users * self.epsilon)

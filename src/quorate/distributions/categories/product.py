@@ -72,15 +72,15 @@ class ProductDistribution(UserDistribution):
         released: ``pmfs_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : By *laplace* or *gaussian* a user is a point of d simplices in whole steps
-        (:func:`~quorate.core.questions.shares.share_totals`). So one user moves all totals together
-        by at most 2 d in the L1 norm and by :math:`\sqrt{2 d}` in the L2 norm. Discrete Laplace or
-        discrete Gaussian noise is added to the sums. *mean*: a user's shares of all columns are one
-        row (:class:`~quorate.distributions.shares.ShareRows`), and the mean of these rows is that
-        of :class:`~quorate.means.user_mean.UserMean`, with a private radius. *cover*: for each of d
-        columns one choice of ``epsilon`` / d among finitely many distributions
-        (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which a user's
-        contribution is clipped; d pure choices cost ``epsilon`` together. The distributions to
-        choose from depend on ``categories`` and ``error`` only.
+        (:func:`~quorate.core.questions.shares.share_totals`). So one user changes all totals
+        together by at most 2 d in the L1 norm and by :math:`\sqrt{2 d}` in the L2 norm. Discrete
+        Laplace or discrete Gaussian noise is added to the sums. *mean*: a user's shares of all
+        columns are one row (:class:`~quorate.distributions.shares.ShareRows`), and the mean of
+        these rows is that of :class:`~quorate.means.user_mean.UserMean`, with a private radius.
+        *cover*: for each of d columns one choice of ``epsilon`` / d among finitely many
+        distributions (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which
+        a user's contribution is clipped; d pure choices cost ``epsilon`` together. The
+        distributions to choose from depend on ``categories`` and ``error`` only.
 
     Utility
     -------

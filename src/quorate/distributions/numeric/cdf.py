@@ -41,9 +41,9 @@ class EmpiricalCDF(UserDistribution):
         ``cdf_``, ``error_``
     numerics : exact
     proof : A user has shares of the intervals of each of L levels. They are points of L simplices
-        in whole steps (:func:`~quorate.core.questions.shares.share_totals`), so one user moves all
-        sums together by at most 2 L in the L1 norm. They get discrete Laplace noise. Least squares
-        and making the function increasing happen after the release.
+        in whole steps (:func:`~quorate.core.questions.shares.share_totals`), so one user changes
+        all sums together by at most 2 L in the L1 norm. They get discrete Laplace noise. Least
+        squares and making the function increasing happen after the release.
 
     Utility
     -------

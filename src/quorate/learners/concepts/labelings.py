@@ -52,8 +52,8 @@ def distinct_labelings(concepts: ConceptClass, domain: ArrayLike) -> Labelings:
 
     Complexity
     ----------
-    O(|X| |H|), one prediction of every hypothesis on every point; thresholds O(|X|**2), however
-    large their domain is.
+    O(|X| |H|): every hypothesis predicts once for every point. Thresholds need O(|X|**2),
+    however large their domain is.
 
     Examples
     --------

@@ -162,7 +162,7 @@ class Score(ABC):
 
     @abstractmethod
     def sensitivity(self, relation: Relation) -> int:
-        """How far one user can move any loss."""
+        """Return the largest change of any loss by one user."""
 
     def judged(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
         """Return the contributions of some users (rows) to each hypothesis."""

@@ -48,9 +48,9 @@ class Crossing(Score):
     Privacy
     -------
     sensitivity : 2 under replacement, 1 under addition or removal
-    proof : Replacing a user moves each count "users above the rate" by at most 1 for every
+    proof : Replacing a user changes each count "users above the rate" by at most 1 for every
         hypothesis, hence its minimum f by at most 1, and n not at all: 2 f - n moves by at most 2.
-        Adding a user moves f by 0 or 1 and n by 1: 2 f - n moves by -1 or +1. A maximum of two
+        Adding a user changes f by 0 or 1 and n by 1: 2 f - n moves by -1 or +1. A maximum of two
         terms moves at most as far as its terms.
 
     Parameters

@@ -30,9 +30,10 @@ class KolmogorovSmirnov(Score):
     Privacy
     -------
     sensitivity : 2 under replacement, 1 under addition or removal
-    proof : Let C_r(h) be the users above rate r. Replacing a user moves C_r(h) by at most 1 and so
-        its minimum over h by at most 1: their difference by at most 2. Adding a user moves both by
-        0 or 1: the difference by at most 1. A maximum over r moves at most as far as its terms.
+    proof : Let C_r(h) be the users above rate r. Replacing a user changes C_r(h) by at most 1 and
+        so its minimum over h by at most 1: their difference by at most 2. Adding a user changes
+        both by 0 or 1: the difference by at most 1. A maximum over r moves at most as far as its
+        terms.
 
     Parameters
     ----------

@@ -124,10 +124,10 @@ class Duels(_Pairwise):
     Privacy
     -------
     sensitivity : ``2 (loss + gain)`` under replacement, ``loss + gain`` under addition or removal
-    proof : A user's term in a duel lies in [-gain, loss]. Replacing the user moves each duel by at
-        most w = loss + gain, hence the worst duel of h by at most w, and the loss, which is twice
-        the worst duel, by at most 2 w. With one more user the worst duel moves by something in
-        [-gain, loss] and n by 1, so 2 x worst - (loss - gain) x n moves by something in [-w, w].
+    proof : A user's term in a duel lies in [-gain, loss]. Replacing the user changes each duel by
+        at most w = loss + gain, hence the worst duel of h by at most w, and the loss, which is
+        twice the worst duel, by at most 2 w. With one more user the worst duel moves by something
+        in [-gain, loss] and n by 1, so 2 x worst - (loss - gain) x n moves by something in [-w, w].
         The second term is the same for all hypotheses and does not change the choice.
 
     Complexity

@@ -158,7 +158,7 @@ class HashedResponse:
     2^{-s})` and with any other with :math:`2^{-s}`, so matches estimate votes without bias; a user
     who names another candidate adds :math:`1/((2^s - 1) k^2)` to the variance (:meth:`variance`).
     The best width is within 3 % of the optimum :math:`4 e^\varepsilon/(e^\varepsilon-1)^2` at
-    :math:`\varepsilon` = 1 and 2 and within 7 % at 1/2. A dishonest user moves the difference of
+    :math:`\varepsilon` = 1 and 2 and within 7 % at 1/2. A dishonest user changes the difference of
     two candidates by at most :attr:`influence` votes.
 
     Complexity

@@ -66,7 +66,7 @@ MAX_USERS = 100_000  # machine: time; more users only lower the price
 """More honest users are priced as this many, which is never too little."""
 
 _OUTSIDE = math.log(1e-18)  # machine: below the rounding of a sum of floats near 1
-"""What is cut off is at most this likely, and is added to delta."""
+"""Outcomes with at most this probability are cut off, and their probability is added to delta."""
 _INFLATION = 1 + 1e-6
 _BLOCKS = 24
 _TABLE = 512

@@ -181,7 +181,7 @@ def histogram_bound(epsilon: float, delta: float, *, beta: float, users: int) ->
 
 
 def noise_delta(epsilon: float, noise: CountNoise, *, buckets: int = 2) -> float:
-    """Return the delta of counts if one user moves this many buckets by one message each.
+    """Return the delta of counts if one user changes this many buckets by one message each.
 
     A replaced user leaves one bucket and enters another; a user without a bucket changes one.
 

@@ -74,7 +74,7 @@ class _Pace:
     def of(cls, signal: float, dimension: int) -> _Pace:
         """Return the pace for a ``signal`` of users times mu.
 
-        It is halved if one user moves a sum by two radii.
+        It is halved if one user changes a sum by two radii.
         """
         root = math.sqrt(dimension)
         needed = (root + _OUTSIDE) / (_NOISE * signal)

@@ -56,8 +56,8 @@ def exponential_rate(
 ) -> Fraction:
     """Return the largest rate at which weights exp(rate * score) cost at most ``epsilon``.
 
-    One user moves each score by at most the sensitivity D. A weight and the sum of all weights then
-    change by a factor of at most exp(rate * D) each, in the worst case in opposite directions:
+    One user changes each score by at most the sensitivity D. A weight and the sum of all weights
+    then change by a factor of at most exp(rate * D) each, in the worst case in opposite directions:
     epsilon = 2 rate D. If a user can only move all scores in the same direction, both factors are
     at least 1 or both at most 1, and epsilon = rate D. Replacing a user removes one and adds
     another, so scores move in both directions; one-sided scores are refused under
@@ -78,7 +78,7 @@ def exponential_rate(
     _validate.one_of(tuple(Relation), relation=relation)
     if one_sided and relation is not Relation.ADD_REMOVE:
         raise ParameterError(
-            "Expected one_sided=False under Relation.REPLACE: replacing a user moves scores up "
+            "Expected one_sided=False under Relation.REPLACE: replacing a user changes scores up "
             "and down. Use Relation.ADD_REMOVE for one-sided scores."
         )
     return exact(epsilon) / exact(sensitivity) / (1 if one_sided else 2)
@@ -107,7 +107,7 @@ class ExponentialMechanism(PureMechanism):
 
     @cached_property
     def spread(self) -> Fraction:
-        """How far one user can move the difference of two scores."""
+        """The largest change of the difference of two scores by one user."""
         return exact(self.sensitivity) * (1 if self.one_sided else 2)
 
 

@@ -36,7 +36,7 @@ class NoisyRank(PureMechanism):
     trust : central
     public : the point, ``quantile``, ``epsilon``; under ``Relation.REPLACE`` the number of users
     numerics : exact
-    proof : The loss of one point is an integer that one user moves by at most ``sensitivity``, by
+    proof : The loss of one point is an integer that one user changes by at most ``sensitivity``, by
         the proof in :mod:`quorate.core.questions.ranks`; the sealed loss carries this sensitivity.
         Discrete Laplace noise of scale at least ``sensitivity`` / :math:`\varepsilon` is added to
         it.
@@ -92,7 +92,7 @@ class NoisyRank(PureMechanism):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the loss."""
+        """The largest change of the loss by one user."""
         return rank_sensitivity(self.quantile, self.relation)
 
     @property

@@ -46,8 +46,8 @@ class ChooseOrdered(ExponentialMechanism):
     proof : Let :math:`|s(u) - s'(u)| \le \Delta` = ``sensitivity`` for neighbours and every point
         u. Then :math:`e^{-\lambda s(u)}` and its sum over the domain change by factors of at most
         :math:`e^{\lambda\Delta}`, and the probability of u by at most :math:`e^{2\lambda\Delta}`;
-        if a user moves all losses in the same direction, by at most :math:`e^{\lambda\Delta}`. The
-        rational :math:`\lambda = \varepsilon/2\Delta` (one-sided :math:`\varepsilon/\Delta`) is
+        if a user changes all losses in the same direction, by at most :math:`e^{\lambda\Delta}`.
+        The rational :math:`\lambda = \varepsilon/2\Delta` (one-sided :math:`\varepsilon/\Delta`) is
         used exactly. A piece of L points with loss s has weight :math:`L e^{-\lambda s}` and its
         points are equally likely, so the division of the domain into pieces does not change the
         law. Permute-and-flip at the same rate has the same loss

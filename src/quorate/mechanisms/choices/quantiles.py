@@ -48,7 +48,7 @@ class PrivateQuantile:
     numerics : exact
     proof : For n users and quantile a/b the loss of point u is :math:`\max(b B(u) - a n, b A(u) -
         (b - a) n)`, where B(u) users have their upper limit below u and A(u) their lower limit
-        above. Replacing a user moves it by at most b, a new user by at most max(a, b - a)
+        above. Replacing a user changes it by at most b, a new user by at most max(a, b - a)
         (:mod:`quorate.core.questions.ranks`). The sealed losses carry this sensitivity to
         :class:`ChooseOrdered`, whose proof completes this one. Limits may be in either order and
         are first clipped to the domain. [1]_
@@ -115,7 +115,7 @@ class PrivateQuantile:
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the loss of any point."""
+        """The largest change of the loss of any point by one user."""
         return rank_sensitivity(self.exact_quantile, self.relation)
 
     @cached_property

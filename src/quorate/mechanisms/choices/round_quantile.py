@@ -218,7 +218,7 @@ class RoundQuantile:
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the loss of any candidate."""
+        """The largest change of the loss of any candidate by one user."""
         return self.ranks.sensitivity
 
     @property

@@ -56,10 +56,10 @@ class StableHistogram:
     public : all parameters; keys are private until they are published
     numerics : exact
     proof : :mod:`quorate.core.account.among_keys`, with A = ``reach`` and s = ``scale``, for votes
-        of which one user moves one (add or remove) or two (replacement). Both numbers are attained:
-        by a count of 0 or more against one more, and by one count that rises while another falls to
-        :math:`2A + 1` or more. ``reach`` is the smallest with that :math:`\delta` at most
-        ``delta``. [1]_ [2]_
+        of which one user changes one (add or remove) or two (replacement). Both numbers are
+        attained: by a count of 0 or more against one more, and by one count that rises while
+        another falls to :math:`2A + 1` or more. ``reach`` is the smallest with that :math:`\delta`
+        at most ``delta``. [1]_ [2]_
 
     Utility
     -------
@@ -113,7 +113,7 @@ class StableHistogram:
 
     @property
     def sensitivity(self) -> int:
-        """The number of counts that one user moves by one."""
+        """The number of counts that one user changes by one."""
         return 2 if self.relation is Relation.REPLACE else 1
 
     @property
@@ -147,7 +147,7 @@ class StableHistogram:
         check_sealed(votes, SealedVotes)
         if votes.moves.l1 > self.sensitivity:
             raise SealedError(
-                f"Expected votes of which one user moves {self.sensitivity}, got "
+                f"Expected votes of which one user changes {self.sensitivity}, got "
                 f"{votes.moves.l1}: users have one vote each."
             )
         paying = Account.of_release(account, self)

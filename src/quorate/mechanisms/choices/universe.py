@@ -112,7 +112,7 @@ class ChooseKey(PureMechanism):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves any one count."""
+        """The largest change of any one count by one user."""
         return 1
 
     def release(self, votes: SealedVotes, *, account: Account | None = None) -> int:

@@ -68,5 +68,5 @@ class PairQuantile(PrivateQuantile):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the loss of any point; a pair may change arbitrarily."""
+        """The largest change of any point's loss by one user; a pair may change arbitrarily."""
         return self.exact_quantile.denominator

@@ -52,7 +52,7 @@ class WinsorizedMean(PureMechanism):
     public : ``lower``, ``upper``, ``radius``, ``n_users``
     numerics : exact
     proof : :class:`PrivateRange` costs ``range_epsilon``. Given its interval, of width :math:`w`,
-        one user moves the sum of the clipped values by at most :math:`w`, and Laplace noise uses
+        one user changes the sum of the clipped values by at most :math:`w`, and Laplace noise uses
         the rest of the budget; the two costs add up to at most ``epsilon``.
 
     Utility

@@ -32,7 +32,7 @@ class PrivateCompare(PureMechanism):
     public : ``share`` and all other parameters
     numerics : exact
     proof : With P = round(2^20 share) the compared number is 2^20 k - P n for the count k, which is
-        a minimum over concepts of sums of 0 or 1 per user. Replacing a user moves k by at most 1:
+        a minimum over concepts of sums of 0 or 1 per user. Replacing a user changes k by at most 1:
         sensitivity 2^20. Adding one moves k by 0 or 1 and n by 1: sensitivity max(P, 2^20 - P).
         Discrete Laplace noise of scale sensitivity/epsilon, then post-processing by the sign.
 
@@ -78,7 +78,7 @@ class PrivateCompare(PureMechanism):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves 2^20 k - P n."""
+        """The largest change of 2^20 k - P n by one user."""
         if self.relation is Relation.REPLACE:
             return _PARTS
         return max(self._parts, _PARTS - self._parts)

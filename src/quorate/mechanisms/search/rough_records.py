@@ -100,7 +100,7 @@ class RoughRecords:
     trust : central
     public : ``cuts`` and all other parameters
     numerics : exact
-    proof : Each user is below, inside or above a range, so replacing or adding a user moves both
+    proof : Each user is below, inside or above a range, so replacing or adding a user changes both
         counts, and their maximum, by at most 1; adding one never lowers them. The rest is
         :class:`~quorate.mechanisms.choices.choose.ChooseBest`.
 
@@ -147,7 +147,7 @@ class RoughRecords:
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves a loss."""
+        """The largest change of a loss by one user."""
         return 1
 
     @property

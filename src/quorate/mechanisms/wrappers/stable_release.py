@@ -98,10 +98,10 @@ class StableRelease:
     public : the number of users and all parameters
     numerics : exact
     proof : docs/proofs/item_to_user.md. The caller must ensure: (1) the distance v is a
-        non-negative integer that one user moves by at most 1; (2) if v and v' of neighbours are at
-        most ``2 * reach`` and not both equal to it, the totals differ by at most ``2 * closeness``
-        in the norm of the base (range, L1, L2). Half of epsilon is spent on the limit, half on the
-        totals; for Gaussian noise half of delta as well.
+        non-negative integer that one user changes by at most 1; (2) if v and v' of neighbours are
+        at most ``2 * reach`` and not both equal to it, the totals differ by at most ``2 *
+        closeness`` in the norm of the base (range, L1, L2). Half of epsilon is spent on the limit,
+        half on the totals; for Gaussian noise half of delta as well.
 
     Utility
     -------

@@ -1,7 +1,7 @@
-r"""Which users are similar, in integer arithmetic: the certificates of a conversion.
+r"""Certificates of a conversion: which users have similar scores, in integer arithmetic.
 
-A certificate examines all users' scores. It returns a *distance* that one user moves by at most 1,
-and the users to release from, chosen so that neighbours' releases are close. There are two
+A certificate examines all users' scores. It returns a *distance* that one user changes by at most
+1, and the users to release from, chosen so that neighbours' releases are close. There are two
 certificates:
 
 * :func:`certify_by_cover`, for any number of scores: users who differ by more than a tolerance are

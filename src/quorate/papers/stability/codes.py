@@ -25,7 +25,7 @@ class Code(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """All numbers are smaller than this."""
+        """The numbers of the rules are smaller than this."""
 
     @abstractmethod
     def encode(self, concept: Concept) -> int:

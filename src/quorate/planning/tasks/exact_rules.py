@@ -1,4 +1,4 @@
-"""Planning parities and the smallest error of a class, by proved numbers of users."""
+"""Plans for parities and for the smallest error of a class, from proved numbers of users."""
 
 from __future__ import annotations
 

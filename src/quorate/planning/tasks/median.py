@@ -111,7 +111,7 @@ class MedianTask(PlanTask):
         from scipy.special import ndtr
 
         ranks, widths = _ranks()
-        # Losses are twice the rank error in users; one user moves them by 2, or by 1.
+        # Losses are twice the rank error in users; one user changes them by 2, or by 1.
         rate = float(1 - LOOK) * epsilon / self.dimension
         rate /= 2.0 if self.relation is Relation.REPLACE else 1.0
         # Exponents are taken from the middle, which outweighs everything when users are many.

@@ -11,8 +11,8 @@ point, so
 * a *point* at which the current vote errs gives a linear condition on :math:`w^*`. A point whose
   errors weigh more than twice the tolerance is found by fixing the bits of the cube one after the
   other, each time choosing the half with more errors: 2 d queries.
-* if no single point weighs so much, the mean of :math:`\bar y z` over all errors is such a
-  condition up to the tolerance: d + 1 queries.
+* if no single point weighs so much, the mean of :math:`\bar y z` over all errors is the
+  normal vector of a linear condition, up to the tolerance: d + 1 queries.
 
 The next vote satisfies all conditions; it is found by the perceptron algorithm in integers. [2]_
 
@@ -65,7 +65,7 @@ class ErrorsOf:
 
 @dataclass(frozen=True)
 class MeanError:
-    """One coordinate of label times record, as signs, if a vote errs; otherwise 0."""
+    """One coordinate of the signed record times its signed label if a vote errs; otherwise 0."""
 
     row_wise: ClassVar[bool] = True
 
