@@ -52,7 +52,7 @@ DISCRETENESS = 4
 """A discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs."""
 
 UNITS = 2**160
-"""Squares of draws are added up in integers, of which so many are one."""
+"""Squares of draws are added up as integers, in units of one over this number."""
 
 DrawCosts = tuple[Fraction | None, int | None, Fraction]
 """Pure loss, square of the GDP parameter in units, rounded up, failure probability of a draw."""

@@ -162,9 +162,10 @@ class Moves:
         )
 
     def extremes(self, coordinates: int) -> Moves:
-        """Return the moves of so many maxima (or minima) of several coordinates.
+        """Return the moves of this many maxima (or minima) of several coordinates.
 
-        Each moves no further than the coordinates among which it is chosen, and rises if they do.
+        Each is no more sensitive than the coordinates among which it is chosen, and rises if they
+        do.
 
         >>> scores = Moves.of_judgements(0, 1, coordinates=9, relation=Relation.ADD_REMOVE)
         >>> scores.extremes(3).spread, scores.times(-1).extremes(3).spread

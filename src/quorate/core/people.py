@@ -153,7 +153,7 @@ class People:
     def capped(
         self, records: int, *, random_state: RandomState = None, words_of: WordsOf | None = None
     ) -> People:
-        """Return the same users with at most so many of their records, drawn by a public seed.
+        """Return the same users with at most this many of their records, drawn by a public seed.
 
         Which records of a user are kept depends on this user's records and id and on the seed
         alone. ``words_of`` returns the text of labels that rows hold as indices into a private
@@ -261,7 +261,7 @@ class People:
     def duels(self, blocks: Blocks, size: int, verdict: Verdict) -> Sealed:
         """Let users compare all pairs of ``size`` candidates; return twice the worst of each.
 
-        Verdicts are those of the core, whose limits are proved.
+        Only the verdicts of the core are accepted, because their limits are proved.
         """
         refuse_unproved(verdict)
         whole, work = not getattr(blocks, "batched", True), AddedDuels(blocks, size, verdict)

@@ -12,7 +12,7 @@ batch. So a batch must not shift when somebody is added, removed or has other re
   not matter, because all batches run the same program on the same shape;
 * the number of records of a batch is one of a few public *lengths*. A user is in the batches of the
   first length that has room for all the user's records, which depends on that user's records alone.
-  A user with more records than the last length has so many of them chosen by public randomness.
+  A user with more records than the last length has that many of them chosen by public randomness.
   Shorter lists are padded with zeros that are marked as absent.
 
 So the bits of a user's row are a function of this user's records, the place and public numbers, if

@@ -207,7 +207,7 @@ class Sealed(Closed[Integers]):
     __rmul__ = __mul__
 
     def __getitem__(self, place: int | slice) -> Sealed:
-        """Return one or several neighbouring coordinates, which move no further than all of them.
+        """Return one or several neighbouring coordinates; their sensitivity is no larger.
 
         Of several rows, one row is returned.
         """
@@ -226,15 +226,15 @@ class Sealed(Closed[Integers]):
         return self._one(max(-SUM_LIMIT, min(total, SUM_LIMIT)), self.moves.of_one(self.moves.l1))
 
     def max(self, axis: int | None = None) -> Sealed:
-        """Return the largest coordinate, of all or along an axis; it moves no further than any."""
+        """Return the largest coordinate, of all or along an axis, as sensitive as one."""
         return self._extremes(self.__numbers.max(axis=axis))
 
     def min(self, axis: int | None = None) -> Sealed:
-        """Return the smallest coordinate, of all or along an axis; it moves no further than any."""
+        """Return the smallest coordinate, of all or along an axis, as sensitive as one."""
         return self._extremes(self.__numbers.min(axis=axis))
 
     def largest_of(self, choices: Iterable[NDArray[np.integer]], size: int) -> Sealed:
-        """Return the largest coordinate of each of ``size`` public lists; it moves as far as one.
+        """Return the largest coordinate of each of ``size`` public lists, as sensitive as one.
 
         ``choices`` yields one index of every list, into all coordinates, or -1 for a list without
         further entries. A list without entries gets the smallest possible number.
@@ -256,7 +256,7 @@ class Sealed(Closed[Integers]):
         return self._with(found, self.moves.cut().above_least(found.size, rows=rows))
 
     def maximum(self, other: Sealed) -> Sealed:
-        """Return the larger of two vectors in each coordinate; it moves as far as one of them."""
+        """Return the larger of two vectors in each coordinate, as sensitive as one of them."""
         self._check_same(other)
         a, b = self.moves, other.moves
         largest, rising = max(a.largest, b.largest), a.rising and b.rising

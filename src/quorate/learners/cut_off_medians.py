@@ -109,7 +109,7 @@ def _median_either_way(
 
 @dataclass(frozen=True)
 class _Ends:
-    """One interval of each user, on a line with so many positions."""
+    """One interval of each user, on a line with this many positions."""
 
     size: int
 

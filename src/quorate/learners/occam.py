@@ -1,4 +1,4 @@
-r"""Private versions of Occam's razor: users needed to choose among so many rules (Section 3).
+r"""Private versions of Occam's razor: users needed to choose among many rules (Section 3).
 
 The cardinality version bounds the error by the number of rules. If some rule makes no mistakes, the
 dependence on the error improves from :math:`1/\alpha^2` to :math:`1/\alpha`. The compression

@@ -209,7 +209,7 @@ class CoefficientError(StatedError):
     def unknown(
         cls, reason: str, *, outputs: int, features: int, intercept: bool
     ) -> CoefficientError:
-        """Return an error that states nothing, with the reason.
+        """Return an error without numbers, with the reason.
 
         >>> error = CoefficientError.unknown("Nobody knows.", outputs=1, features=2, intercept=True)
         >>> error.bound, error.covers

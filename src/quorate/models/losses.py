@@ -152,7 +152,7 @@ def _keeps_users_apart(loss: Loss) -> bool:
 
 
 class _Part:
-    """Whole users whose records still are in the cache when their slopes are known.
+    """A group of users, small enough that their records stay in the cache of the processor.
 
     ``runs`` are groups of users with equally many records. Each run says where their records begin
     and end, where the users begin and end, and how many records each of them has. Records that

@@ -81,7 +81,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
     frozen : sequence of str, default=()
         Prefixes of the names of weights that are not trained.
     records_per_step : int, default=64
-        If a user has more records, each step uses so many of them, chosen by public randomness.
+        If a user has more records, each step uses that many of them, chosen by public randomness.
     steps : int, optional
         Number of steps; by default from public numbers, see
         :func:`~quorate.nets.training.recipe_for`.

@@ -93,7 +93,7 @@ def jax_loss(
     shape : tuple of int, optional
         The shape of one record.
     records : int, default=64
-        If a user has more records, so many of them are used.
+        If a user has more records, that many of them are used.
     frozen : tuple of str, default=()
         Prefixes of the names of weights that are not trained.
 

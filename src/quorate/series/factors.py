@@ -104,7 +104,7 @@ class Factor:
         return np.array(found, dtype=np.int64)
 
     def person(self, touched: int) -> int:
-        """Return the largest squared length of a person who is in so many consecutive periods.
+        """Return the largest squared length of a person who is in this many consecutive periods.
 
         The person has the value one in each of them.
 

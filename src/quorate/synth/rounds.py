@@ -197,7 +197,7 @@ class Rounds:
             self.people.total(work, mechanism.grid), count=0.0, account=self.account
         )
         several, noise = float(found[-1]), mechanism.standard_error
-        if several < 4 * noise:  # so many cannot be told from nobody
+        if several < 4 * noise:  # noise alone may be this large
             return np.full(size - 1, np.nan), np.full(size - 1, math.inf)
         return np.clip(found[:-1] / several, 0.0, 1.0), np.full(size - 1, noise / several)
 

@@ -113,7 +113,7 @@ class Tree:
         return len(self.given) + (self.hub >= 0)
 
     def fits(self, sizes: Sequence[int]) -> bool:
-        """Return whether this is a distribution over nodes with so many levels."""
+        """Return whether this is a distribution over nodes with this many levels."""
         nodes = sorted([*self.forest.order, *([self.hub] if self.hub >= 0 else [])])
         if nodes != list(range(len(sizes))) or len(self.given) != len(self.forest.order):
             return False

@@ -131,7 +131,7 @@ class Terms:
         return math.sqrt(self.apart * self.parts) / self.mu if self.mu else math.inf
 
     def gaussian(self, held: float) -> bool:
-        """Return whether Gaussian noise is smaller for people in so many groups."""
+        """Return whether Gaussian noise is smaller for people in this many groups."""
         return self.groups > 1 and self.gaussian_noise < evenness(held) * self.laplace_noise
 
     def look(self, held: float, *, gaussian: bool, n_users: float) -> float:

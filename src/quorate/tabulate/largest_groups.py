@@ -89,7 +89,7 @@ def largest_groups(
     people : People
         People whose records are in cells.
     groups : int
-        The first so many groups are candidates.
+        Number of candidates, which are the first groups.
     chosen : int
         How many groups to release.
     most : int

@@ -343,7 +343,7 @@ class Procedure:
 
 
 def _share_at_most(share: Floats, persons: float) -> Floats:
-    """Return an upper bound on the share of one group, if so many people contribute to it.
+    """Return an upper bound on the share of one group, if this many people contribute to it.
 
     The bound is twice the odds, because people with large contributions may prefer some groups. It
     also allows two standard deviations (one case in forty) for chance among independent people,

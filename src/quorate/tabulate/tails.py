@@ -54,7 +54,7 @@ def ladder(low: float, high: float, steps: int) -> Floats:
 
 
 def whole_ladder(high: float, steps: int) -> Floats:
-    """Return whole numbers up to ``high``, about so many per factor of two.
+    """Return whole numbers up to ``high``, about this many per factor of two.
 
     >>> whole_ladder(20.0, 2).tolist(), whole_ladder(5.0, 1).tolist()
     ([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 20.0], [1.0, 2.0, 4.0, 5.0])
@@ -266,7 +266,7 @@ class Tail:
         return math.expm1(index * up) / self._within(top, last, index) - ratio
 
     def _unsure(self, count: int, seen: float, level: float) -> float:
-        """Return by how much so many counts may be off: by noise, and as people are drawn."""
+        """Return by how much this many counts may be off: by noise, and as people are drawn."""
         from scipy.special import ndtri
 
         noise = noise_quantile(count, level) * self.size
@@ -315,7 +315,7 @@ def _pareto(low: float, high: float, start: float, index: float) -> float:
 
 @lru_cache(maxsize=4096)
 def noise_quantile(count: int, level: float) -> float:
-    """Return what so many standard Laplace variables add up to with odds of ``level``.
+    """Return what this many standard Laplace variables add up to with odds of ``level``.
 
     >>> round(noise_quantile(1, 0.05), 3), round(noise_quantile(4, 0.05), 2), noise_quantile(0, 0.1)
     (2.303, 4.63, 0.0)

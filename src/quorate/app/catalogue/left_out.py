@@ -123,8 +123,8 @@ def shares_moved(estimator: Any, _: Wish, left_out: LeftOut) -> dict[str, float]
     r"""Bound the effect of dropped rows on shares that are averaged over users.
 
     A user with the shares :math:`a_u` of categories among the readable rows and :math:`b_u` among
-    the others has :math:`r_u a_u + (1-r_u) b_u` among all rows. This is at most :math:`1-r_u` away
-    from :math:`a_u` in total variation, and so are distribution functions.
+    the others has :math:`r_u a_u + (1-r_u) b_u` among all rows. Its total variation
+    distance from :math:`a_u` is at most :math:`1-r_u`. The same bounds distribution functions.
     """
     return {estimator.error_.metric: left_out.share}
 

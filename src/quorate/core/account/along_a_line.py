@@ -78,7 +78,8 @@ def choose_point(
     lower : int, default=0
         The number of the first point.
     scales : sequence of (int, int)
-        Strides and multiplicities: the multiples of each stride are candidates, each so many times.
+        Strides and multiplicities: the multiples of each stride are candidates, each this many
+        times.
     flips : bool, default=False
         Whether to choose by permute-and-flip instead of the exponential mechanism; only if every
         point occurs once.

@@ -130,7 +130,7 @@ def cut_off_scale(epsilon: float | Fraction, *, moved: int) -> float:
 
 
 def popular_event(epsilon: float | Fraction, reach: int, *, moved: int) -> Approximate:
-    """Return the event of popular keys, if one user changes so many votes.
+    """Return the event of popular keys, if one user changes this many votes.
 
     >>> popular_event(1.0, 14, moved=1)
     Approximate(epsilon=1.0, delta=3.84...e-07)

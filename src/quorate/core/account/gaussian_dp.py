@@ -142,7 +142,7 @@ def epsilon_bound(delta: float, mu: float) -> float:
 
 
 def _smallest_epsilon(delta: float, mu: float) -> float:
-    """Bisect to the smallest epsilon with at most this delta; the safe end is returned."""
+    """Find the smallest epsilon with at most this delta by bisection, rounded up."""
     if delta_bound(0.0, mu) <= delta:
         return 0.0
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))

@@ -1,8 +1,8 @@
 """Several bounds next to each other: several vectors a person, each bounded by itself.
 
 A table has one block for each number of a cell (its records, its people, a sum), and a block has
-one coordinate a group. Several columns have shares each. Each block of a person is clipped to its
-own bound, whatever the other blocks hold.
+one coordinate a group. If several columns have shares, each column has one block. Each block of a
+person is clipped to its own bound, whatever the other blocks hold.
 
 By how much one user changes a sum follows from the blocks: in the L1 norm and in the squared L2
 norm they add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.

@@ -29,7 +29,7 @@ __all__ = ["FEW", "Trimmed"]
 
 NORMS = (1, 2)
 FEW = 64
-"""Up to so many categories noise balances; beyond, it gains less than one percent."""
+"""Up to this many categories noise balances; beyond, it gains less than one percent."""
 
 
 def _rises(offsets: NDArray[np.float64]) -> NDArray[np.float64]:

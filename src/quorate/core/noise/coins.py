@@ -84,7 +84,7 @@ class Coin:
         return bool(self.throw(1, noise)[0])
 
     def _decide(self, noise: NoiseSource) -> bool:
-        """Continue after a first word that equals the first digits of the probability."""
+        """Draw further words after the first one equalled the first digits of the probability."""
         bits = _WORD
         while True:
             bits += _WORD

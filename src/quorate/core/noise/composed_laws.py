@@ -70,7 +70,7 @@ def cube_integers(
     ----------
     count : int
     steps : callable
-        Returns so many independent geometric integers of the scale.
+        Returns this many independent geometric integers of the scale.
     below : callable
         Returns a uniform integer below another.
 
@@ -113,7 +113,7 @@ def block_integers(
     count, size : int
         The number of vectors, and of coordinates of each.
     steps : callable
-        Returns so many independent geometric integers of the scale.
+        Returns this many independent geometric integers of the scale.
     below : callable
         Returns a uniform integer below another.
 
@@ -235,8 +235,8 @@ class ComposedLaws(ABC):
         """Return the outcome of a sampler whose inner draws differ in number and range.
 
         The release is the outcome of the draws together, so a recording or an audit sees one call
-        of ``method`` with its ``public`` parameters. Here ``draw`` is run; a source that needs to
-        know what could have come out finds the exact law from what is ``held``, or calls it.
+        of ``method`` with its ``public`` parameters. Here ``draw`` is run. A source of an audit
+        needs all possible outcomes: it computes their exact law from ``held``, or calls ``held``.
 
         >>> from quorate.core.noise import SecureNoise
         >>> throw = lambda noise: 1 + noise.uniform_below(6)

@@ -283,7 +283,7 @@ def exact_integers(law: str, count: int, *, scale: float, words: WordSource) -> 
     scale : float
         At most :data:`LARGEST_SCALE`; the float is taken as an exact number.
     words : callable
-        Returns so many independent uniform words of 64 bits.
+        Returns this many independent uniform words of 64 bits.
 
     Examples
     --------

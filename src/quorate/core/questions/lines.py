@@ -325,7 +325,7 @@ class SealedLine(Closed[tuple[Places, Integers]]):
         return f"SealedLine(size={self.size}, one user moves a loss by at most {reach})"
 
     def min(self) -> Sealed:
-        """Return the smallest loss; it moves no further than any loss."""
+        """Return the smallest loss; its sensitivity is that of one loss."""
         smallest = np.array([opened(self)[1].min()])
         return seal(smallest, self.moves.extremes(1), self.relation, self.among)
 
@@ -336,7 +336,7 @@ class SealedLine(Closed[tuple[Places, Integers]]):
         return self._with(starts, losses, self.moves.above_least(self.size))
 
     def maximum(self, other: SealedLine) -> SealedLine:
-        """Return the larger of two losses at each point; it moves as far as one of them."""
+        """Return the larger of two losses at each point, as sensitive as one of them."""
         same = self.relation is other.relation and self.among is other.among
         if not same or self.size != other.size:
             raise RelationMismatchError("Expected losses of the same people along the same line.")
@@ -367,7 +367,7 @@ class SealedLine(Closed[tuple[Places, Integers]]):
     def stretched(self, places: Places, copies: Places) -> SealedLine:
         """Repeat every point from ``places[i]`` on ``copies[i]`` times; both are public.
 
-        A copy has the loss of its point, so it moves no further.
+        A copy has the loss of its point, so the sensitivity is the same.
         """
         until = [*places[1:].tolist(), self.size]
         runs = list(zip(places.tolist(), until, copies.tolist(), strict=True))

@@ -80,7 +80,7 @@ class Verdict(ABC):
         return 2 * width if relation is Relation.REPLACE else width
 
     def moves(self, candidates: int, relation: Relation) -> Moves:
-        """Return the sensitivity of the losses of so many candidates."""
+        """Return the sensitivity of the losses of this many candidates."""
         reach = self.sensitivity(relation)
         return Moves.of_scores(reach, coordinates=candidates, one_sided=False)
 

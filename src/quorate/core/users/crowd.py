@@ -153,7 +153,7 @@ def told(
 
 
 def is_rows(found: NDArray[Any], size: int) -> bool:
-    """Whether these are numbers, one row for each of so many.
+    """Whether these are numbers in ``size`` rows.
 
     >>> is_rows(np.zeros((3, 2)), 3), is_rows(np.array(["a"]), 1)
     (True, False)

@@ -311,7 +311,7 @@ class UserData(TableSources, Crowd):
     def batches(
         self, max_records: int | None = None, *, users: int | None = None
     ) -> Iterator[UserData]:
-        """Yield views of whole users, at most so many records or users each.
+        """Yield views of whole users, at most this many records or users each.
 
         A user with more than ``max_records`` records is a batch alone.
 

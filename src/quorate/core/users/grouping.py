@@ -58,7 +58,7 @@ def ranges(starts: Places, counts: Places) -> Places:
 
 
 def index_type(size: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest integer type that can index so many items.
+    """Return the smallest integer type that can index this many items.
 
     >>> index_type(7).__name__, index_type(2**31).__name__
     ('int32', 'int64')

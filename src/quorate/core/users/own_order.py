@@ -122,7 +122,7 @@ class Contents:
     marks: Places | None = None
 
     def remembered(self, records: int) -> Contents:
-        """Return the records of each user that may be chosen, if at most so many are.
+        """Return the records of each user that may be chosen, if at most this many are.
 
         >>> rows, held = np.array([[1.0], [2.0], [1.0]]), np.arange(3)
         >>> words = mix(content_words(rows, None, held))
@@ -142,7 +142,7 @@ class Contents:
         return self.held[self.starts]
 
     def placed(self, records: int | None = None) -> NDArray[Any]:
-        """Return the indices of at most so many records of each user, each at most once.
+        """Return the indices of at most this many records of each user, each at most once.
 
         >>> rows, held = np.array([[1.0], [2.0], [1.0]]), np.arange(3)
         >>> found = contents_of(rows, None, held, np.array([0, 3]), content_words(rows, None, held))

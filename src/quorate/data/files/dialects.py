@@ -144,7 +144,7 @@ class Dialect:
 def proposed(header: bytes, given: str) -> tuple[str, str]:
     r"""Return a separator and an encoding that suit a header line.
 
-    The usual separator is ``given``.
+    ``given`` is the usual separator, which is preferred.
 
     The header is public, so this says nothing about rows. If the names in it are plain ASCII, it
     does not determine the encoding of the rows, and UTF-8 is returned.

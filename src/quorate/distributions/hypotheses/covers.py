@@ -171,7 +171,7 @@ class SimplexGrid(Family):
                 yield place, weights * (held[:, None] * promised - self.steps * inside[:, None])
 
     def duels(self) -> Iterator[Integers]:
-        """Yield each member's duel about one set W after the other; -1 for a member without it."""
+        """Yield for each set W the number of each member's duel about it; -1 without a duel."""
         for place, chosen in enumerate(self._sets):
             parts = self.masses[:, chosen]
             duel = place * (self.steps + 1) + parts.sum(axis=1)

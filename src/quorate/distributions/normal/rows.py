@@ -55,7 +55,7 @@ class WhitenedMeans:
     """Reduces each user to one row: the mean of the clipped records, in whitened coordinates.
 
     A user without records is absent. Each row is computed from that user's records alone: sums are
-    exact, and the product with the matrix goes row by row.
+    exact, and the product with the matrix is computed row by row.
 
     >>> people = UserData.from_arrays([[1.0], [50.0], [3.0]], users=[4, 9, 4])
     >>> WhitenedMeans(((0.5,),), lower=(0.0,), upper=(10.0,))(people).X

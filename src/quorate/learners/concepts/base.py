@@ -172,7 +172,7 @@ def check_enumerable(size: int, *, name: str, instead: str) -> None:
 
 
 def feature_names(names: Sequence[str] | None, *, n_features: int) -> tuple[str, ...]:
-    """Return the names of the features in sentences: the given names, or x0, x1, and so on.
+    """Return the names of the features in printed rules: the given names, or x0, x1, and so on.
 
     >>> feature_names(None, n_features=3)
     ('x0', 'x1', 'x2')

@@ -51,7 +51,7 @@ class Crossing(Score):
     proof : Replacing a user changes each count "users above the rate" by at most 1 for every
         hypothesis, hence its minimum f by at most 1, and n not at all: 2 f - n moves by at most 2.
         Adding a user changes f by 0 or 1 and n by 1: 2 f - n moves by -1 or +1. A maximum of two
-        terms moves at most as far as its terms.
+        terms changes by at most as much as its terms.
 
     Parameters
     ----------

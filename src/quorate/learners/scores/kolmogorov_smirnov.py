@@ -32,8 +32,8 @@ class KolmogorovSmirnov(Score):
     sensitivity : 2 under replacement, 1 under addition or removal
     proof : Let C_r(h) be the users above rate r. Replacing a user changes C_r(h) by at most 1 and
         so its minimum over h by at most 1: their difference by at most 2. Adding a user changes
-        both by 0 or 1: the difference by at most 1. A maximum over r moves at most as far as its
-        terms.
+        both by 0 or 1: the difference by at most 1. A maximum over r changes by at most as
+        much as its terms.
 
     Parameters
     ----------

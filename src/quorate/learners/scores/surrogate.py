@@ -44,7 +44,7 @@ class Surrogate(Score):
     sensitivity : 2, under both relations; one more user only adds
     proof : For each pair (c, h) the sum has one term per user in {0, 1, 2}: 1 if c errs on more
         than t of the user's records, plus 1 if c and h differ on more than ``disagreements`` of
-        them. A minimum over c moves at most as far as its terms.
+        them. A minimum over c changes by at most as much as its terms.
 
     Complexity
     ----------

@@ -201,7 +201,7 @@ def _expected_excess(sums: NDArray[np.int64], shift: NDArray[Any], factor: float
 
 
 def _table_tails(sums: NDArray[np.int64], first: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return P(N >= first) and E[N; N >= first] for N ~ Bin(S, 1/2), few throws."""
+    """Return P(N >= first) and E[N; N >= first] for N ~ Bin(S, 1/2), S small, by a table."""
     at_least, weighted = _fair_tails()
     rows, columns = sums[:, np.newaxis], np.minimum(first, _TABLE)
     return at_least[rows, columns], weighted[rows, columns]

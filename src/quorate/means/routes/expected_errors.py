@@ -86,7 +86,7 @@ def distances() -> tuple[float, ...]:
 
 
 def _far(evidence: float) -> float:
-    """Return how many standard deviations the farthest of so many normal users lies away.
+    """Return how many standard deviations the farthest of this many normal users lies away.
 
     ``evidence`` is the number of users times epsilon.
     """

@@ -372,7 +372,7 @@ class ChoiceError(StatedError):
 
     @classmethod
     def unknown(cls, reason: str) -> ChoiceError:
-        """Return an error that states nothing, with the reason."""
+        """Return an infinite error bound, with the reason."""
         covers = f"No error is stated: {reason[0].lower()}{reason[1:]}"
         return cls(bound=math.inf, coordinates=(math.inf,), covers=covers)
 

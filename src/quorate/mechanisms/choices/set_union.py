@@ -218,7 +218,7 @@ class SetUnion(GaussianMechanism):
         return self.people_needed(beta, keys)
 
     def people_needed(self, beta: float, keys: int = 1) -> int:
-        """Return how many users a key needs to be released, if each has at most so many keys.
+        """Return how many users a key needs to be released, if each has at most this many keys.
 
         This holds except with probability ``beta``, whatever keys other users have.
         """

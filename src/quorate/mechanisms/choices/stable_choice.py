@@ -154,7 +154,7 @@ class StableHistogram:
         return popular_keys(votes, epsilon=self.epsilon, reach=self.reach, account=paying)
 
     def error_bound(self, beta: float, keys: int = 1) -> int:
-        """Bound the errors of so many published counts, except with probability ``beta``."""
+        """Bound the errors of this many published counts, except with probability ``beta``."""
         _validate.probability(beta=beta)
         _validate.positive_integer(keys=keys)
         masses = truncated_laplace_mass(self.reach, scale=self.scale)[self.reach :]

@@ -84,7 +84,7 @@ _FLATTEST = 2.0**-10
 _NOTHING = 2.0**40
 # machine: the product of two matrices of this size takes as long as a step.
 MOST_PARAMETERS = 300
-"""Beyond so many no error is stated: matrices of them would take longer than the fit."""
+"""Beyond this many no error is stated: matrices of them would take longer than the fit."""
 
 
 def constant_share(run: UserReleases, *, most: float, rarest: float = 0.5) -> float:

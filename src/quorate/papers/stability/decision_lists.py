@@ -241,7 +241,9 @@ class DecisionListRule(StableRule):
 def _levels(
     hits: NDArray[np.int64], counts: NDArray[np.int64], offset: float
 ) -> NDArray[np.float64]:
-    """Prefer terms that decide more, by powers of 16 with an offset that all users share.
+    """Return levels of terms: a term that decides 16 times as many records is one level better.
+
+    All users share the random offset of the levels.
 
     For longer terms there are pure subsets of every size, and a list of small subsets would never
     end.

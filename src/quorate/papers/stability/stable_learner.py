@@ -79,7 +79,7 @@ class KeySelection:
     votes : float
         Number of votes with which a key wins in about nine of ten cases.
     users : float
-        Number of users among whom a key has so many votes, with typical shares.
+        Number of users among whom a key has this many votes, with typical shares.
     reason : str
     """
 

@@ -107,7 +107,7 @@ class Conjunctions(_LiteralClass):
     features : int
         Number of Boolean features d. A value is true if it is greater than 0.5.
     names : sequence of str, optional
-        Names of the features in sentences.
+        Names of the features in printed rules.
 
     References
     ----------
@@ -144,7 +144,7 @@ class Disjunctions(_LiteralClass):
     features : int
         Number of Boolean features d. A value is true if it is greater than 0.5.
     names : sequence of str, optional
-        Names of the features in sentences.
+        Names of the features in printed rules.
 
     Examples
     --------

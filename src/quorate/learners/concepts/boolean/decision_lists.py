@@ -89,7 +89,7 @@ class DecisionLists(ConceptClass):
     features : int
         Number of Boolean features d, at most 6. A value is true if it is greater than 0.5.
     names : sequence of str, optional
-        Names of the features in sentences.
+        Names of the features in printed rules.
 
     References
     ----------

@@ -62,7 +62,7 @@ class Parities(BooleanRules):
     features : int
         Number of Boolean features d. A value is true if it is greater than 0.5.
     names : sequence of str, optional
-        Names of the features in sentences.
+        Names of the features in printed rules.
 
     Examples
     --------

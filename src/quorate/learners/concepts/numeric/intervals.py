@@ -131,7 +131,7 @@ class Intervals(ConceptClass):
     step : int or float, default=1
         Distance between points.
     name : str, default="x"
-        Name of the feature in sentences.
+        Name of the feature in printed rules.
 
     Examples
     --------

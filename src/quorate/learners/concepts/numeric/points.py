@@ -62,7 +62,7 @@ class PointFunctions(ConceptClass):
     step : int or float, default=1
         Distance between points.
     name : str, default="x"
-        Name of the feature in sentences.
+        Name of the feature in printed rules.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class Rectangles(ConceptClass):
     step : pair of float, default=(1, 1)
         Distances between points.
     names : pair of str, optional
-        Names of the features in sentences.
+        Names of the features in printed rules.
 
     Examples
     --------

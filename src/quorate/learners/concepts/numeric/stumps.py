@@ -78,7 +78,7 @@ class Stumps(ConceptClass):
     cuts : sequence of sequences of float
         For each feature its public cut points, in increasing order; at least one in total.
     names : sequence of str, optional
-        Names of the features in sentences.
+        Names of the features in printed rules.
 
     References
     ----------
