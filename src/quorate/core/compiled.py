@@ -20,7 +20,7 @@ two, is exact.
 * R is rounded down to 32 bits. Rounding p and the lift towards zero does not leave K.
 
 A position with a norm that is not finite, or without a user, adds zeros, which is in K. Sums over
-this many users stay below 2^31 (:meth:`CompiledSums.together`).
+the users of one call stay below 2^31 (:meth:`CompiledSums.together`).
 """
 
 from __future__ import annotations
