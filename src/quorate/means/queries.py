@@ -100,7 +100,7 @@ class UserQueries(UserEstimator):
     delta : float, default=1e-6
         Must be positive: the noise is Gaussian. Well below one over the number of users.
     queries : int
-        How many questions may be asked.
+        The largest number of queries.
     bounds : float, pair, dict or Bound
         Public range of the answers, as in :class:`~quorate.means.user_mean.UserMean`.
     dimension : int, default=1

@@ -176,7 +176,7 @@ class UserMean(UserEstimator):
         X : array, frame, UserData or another crowd
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column of ``X`` that says so.
+            The user id of each row, or the name of the column of ``X`` with the ids.
         """
         X = self._as_numbers(X)
         self._check_parameters(X)

@@ -445,6 +445,6 @@ class AmplifiedParity(_OfEquations):
 
 
 def _piecewise(law: NDArray[np.float64]) -> PiecewiseLaw:
-    """Return the law as one of integers; -1 stands for no answer."""
+    """Return the law of the index of the answer, with -1 for no answer."""
     lengths = np.ones(len(law), dtype=np.int64)
     return PiecewiseLaw(NOTHING, lengths, np.concatenate([law[-1:], law[:-1]]))

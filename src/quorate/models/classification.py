@@ -58,7 +58,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         X : array, frame or UserData
         y : array of shape (records,)
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column of ``X`` that says so.
+            The user id of each row, or the name of the column of ``X`` with the ids.
         refused : dict
             ``sample_weight`` is refused, with the reason.
         """

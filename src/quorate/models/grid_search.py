@@ -182,7 +182,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         X : array, frame or UserData
         y : array of shape (records,)
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column of ``X`` that says so.
+            The user id of each row, or the name of the column of ``X`` with the ids.
         """
         settings = self._settings()
         X = self.estimator._as_numbers(X)

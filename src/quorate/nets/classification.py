@@ -201,7 +201,7 @@ class NeuralClassifier(ClassifierMixin, NeuralModel):  # type: ignore[misc]
             An array may have any number of axes; the first axis is that of the records.
         y : array of shape (records,)
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column of ``X`` that says so.
+            The user id of each row, or the name of the column of ``X`` with the ids.
         refused : dict
             ``sample_weight`` is refused, with the reason.
         """

@@ -45,7 +45,7 @@ class Network(ABC):
     frozen : str
         A hash of the numbers that are not trained; empty where all are.
     module, shape
-        What it was made of, and the shape of one record.
+        The model from which the network was made, and the shape of one record.
     caveat : str or None
         Why gradients are not exact to the last bit, or None.
     """

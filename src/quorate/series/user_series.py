@@ -292,7 +292,7 @@ class UserSeries:
         ----------
         X : frame with named columns
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         period : str or int, optional
             The label or number of the period; by default the one after the last release. A period
             that was released before is not released again, and the rows are not read. Skipped

@@ -245,10 +245,10 @@ def _labels(lengths: Floats, edges: Sequence[float]) -> Integers:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often two records of a person agree in each column; a last 1 for two or more records.
+    """How often two records of a person agree in each column; the last entry is 1 or 0.
 
-    Each rate is the share of all pairs of a user's records with the same code; users with fewer
-    than two records contribute 0.
+    Each rate is the share of all pairs of a user's records with the same code, and the
+    last entry is 1. Users with fewer than two records contribute zeros.
 
     >>> people = UserData([[0.0, 3.0], [0.0, 2.0], [1.0, 2.0], [5.0, 5.0]], offsets=[0, 3, 4])
     >>> Repeats(columns=2)(people).round(3).tolist()

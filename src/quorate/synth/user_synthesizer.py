@@ -182,7 +182,7 @@ class UserSynthesizer(UserStatistic):
         X : frame with named columns, or crowd with named features
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         """
         _validate.useful_epsilon(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)

@@ -218,7 +218,7 @@ class PopularPhrases(UserStatistic):
         X : frame with named columns, or crowd of whole numbers
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         """
         lengths = self._checked()
         _refuse_untyped(X)

@@ -133,7 +133,7 @@ class RecordMean(UserStatistic):
             As for :meth:`quorate.tabulate.user_sum.UserSum.fit`.
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         """
         self._check_common()
         cap = stated(self.cap, name="cap")

@@ -182,7 +182,7 @@ class UserCount(UserStatistic):
             It needs named columns if there is a condition.
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         """
         self._check_common()
         _validate.one_of(("users", "records"), of=self.of)

@@ -132,7 +132,7 @@ class UserSum(UserStatistic):
             bounds, only the columns that it names.
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         """
         self._check_common()
         request, reading = asked_columns(self, schema_of(X), users, "sum")

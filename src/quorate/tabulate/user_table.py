@@ -246,7 +246,7 @@ class UserTable(UserStatistic):
         X : frame with named columns, or crowd with named features
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column that says so.
+            The user id of each row, or the name of the column with the ids.
         order : array of shape (records,) or str, optional
             For ``keys="popular"``: numbers, dates or times, or the name of their column. Then every
             person votes for the key of the first record, instead of a random one. A crowd has its

@@ -286,7 +286,7 @@ class TestChoiceError:
         error = ChoiceError.of_people(30, counts="votes", n_users=120)
         assert (error.bound, error.worst, error.share) == (30.0, 30.0, 0.25)
         assert error.coordinates == (30.0,)
-        assert "(votes)" in error.covers
+        assert "measured by votes" in error.covers
         assert ChoiceError.of_people(300, counts="votes", n_users=120).share == 1.0
 
     def test_without_a_public_number_there_is_no_share(self):

@@ -592,7 +592,7 @@ def sample_for(
 ) -> int:
     """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof.
 
-    What the law follows from is ``held``; only an audit looks at it.
+    ``held`` determines the law; only audits use it.
     """
     return account._source(loss).sample(method, draw, held=held, **public)
 

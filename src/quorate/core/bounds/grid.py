@@ -131,7 +131,7 @@ class Bound(ABC):
         """Return the joint noise for this shape, if any, and the largest change by one user.
 
         That is the largest coordinate of a cube, the longest block in L1, or of shares the larger
-        one of the sums of rises and of falls, twice. Coordinates beside them count as in L1.
+        one of the sums of rises and of falls, twice. Other coordinates add their L1 norm.
         """
         return None
 
@@ -302,7 +302,7 @@ class Ball(Bound):
     signed : bool, default=True
         Whether coordinates of an offset may be negative. If not, negative ones are cut to 0.
     entry : float, default=inf
-        What no coordinate exceeds, of those that are not negative.
+        An upper bound on every coordinate, for coordinates that are not negative.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shares of a whole, one user's whole each.
+"""Bounds of shares: numbers of at least zero that add up to one for each user.
 
 No value raises or warns: a row that contains NaN or infinity counts as no shares. That no integer
 vector leaves the simplex is proved in ``docs/proofs/grid.md``.
@@ -15,7 +15,7 @@ __all__ = ["Simplex"]
 class Simplex(Ball):
     """Shares of a whole: numbers >= 0, one for each of ``categories``, that add up to at most 1.
 
-    What one user holds of each category, divided by all that the user holds. Two users differ by at
+    A user's amount of each category, divided by the total of this user. Two users differ by at
     most 2 in the L1 norm and by the root of 2 in the L2 norm, however many categories there are,
     where a box of the same side would say d and the root of d. Shares that add up to more than 1
     are divided by their sum; negative ones count as 0.

@@ -1,8 +1,8 @@
 """Group numbers of the records of a data frame or a crowd.
 
 A data frame may have keys of any kind; they become numbers row by row, before records are grouped
-by user. A crowd has numbers already, wherever it is stored. In both cases all mistakes are found
-from names and types, before anything is paid.
+by user. In a crowd, in memory or elsewhere, keys are numbers already. In both cases all mistakes
+are found from names and types, before anything is paid.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class DiscreteDistribution(UserDistribution):
             when the table was read with ``categories={name: [...]}``.
         y : ignored
         users : array of shape (records,) or str
-            Whose record each row is, or the name of the column of ``X`` that says so.
+            The user id of each row, or the name of the column of ``X`` with the ids.
         """
         self._check_common()
         _validate.boolean(alike=self.alike)

@@ -186,7 +186,7 @@ class ChooseBest(ExponentialMechanism):
         Public number of candidates.
     epsilon : float
     sensitivity : int or Fraction, default=1
-        How far one user may move any one score.
+        The most by which one user changes any one score.
     relation : Relation, default=Relation.REPLACE
     one_sided : bool, default=False
         Whether a user can only move all scores in the same direction (counts of satisfied users).

@@ -70,7 +70,7 @@ class ChooseOrdered(ExponentialMechanism):
     ----------
     epsilon : float
     sensitivity : int or Fraction, default=1
-        How far one user may move the loss of any one point.
+        The most by which one user changes the loss of any one point.
     relation : Relation, default=Relation.REPLACE
     one_sided : bool, default=False
         Whether a user can only move all losses in the same direction; ``Relation.ADD_REMOVE`` only.

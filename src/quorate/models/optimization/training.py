@@ -446,7 +446,7 @@ class _Frame:
         return np.asarray((turn * variance) @ turn.T)
 
     def curvature(self, theta: Vector) -> Vector:
-        """Return the expected curvature at parameters as the loss sees them."""
+        """Return the expected curvature at parameters, in the coordinates of the loss."""
         seen = self.outputs.T @ self.inner.expected_curvature(theta) @ self.outputs
         each = np.maximum(np.diagonal(seen), _FLATTEST * self.inner.curvature)
         return np.repeat(each, theta.size // each.size)
