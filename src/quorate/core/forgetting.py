@@ -48,11 +48,11 @@ def forgetting(*functions: object) -> Iterator[None]:
     before = [_held(function, _DEEP) for function in functions]
     try:
         yield
-    finally:  # also what raises may have kept something first
+    finally:  # code that raises may have stored something first
         if [_held(function, _DEEP) for function in functions] != before:
             raise SealedError(
-                "A statistic kept something of what it was shown. Return all that is needed as the "
-                "user's row, and let a question release it."
+                "A statistic stored something about the records that it got. Return everything "
+                "that is needed as the user's row, and release it by a query."
             )
 
 
