@@ -437,7 +437,7 @@ class TestCompany:
 
     def test_of_what_a_choice_keeps(self):
         kept = []
-        with pytest.raises(SealedError, match="kept something"):
+        with pytest.raises(SealedError, match="stored something"):
             People(TWO, Relation.REPLACE).ballots(
                 lambda users: kept.append(users.n_users) or [1] * users.n_users
             )
@@ -537,7 +537,7 @@ def test_what_raises_keeps_nothing_either():
             raise ValueError
         return users.record_counts()
 
-    with pytest.raises(SealedError, match="kept something"):
+    with pytest.raises(SealedError, match="stored something"):
         People(THREE, Relation.REPLACE).counts(counts, [1])
 
 

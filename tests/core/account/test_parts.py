@@ -212,7 +212,7 @@ class TestGroups:
     def test_a_visit_that_keeps_what_it_finds_or_spends_more_is_refused(self):
         found = []
         once = {"loss": Fraction(1, 4), "candidates": 1, "visits": 1}
-        with pytest.raises(SealedError, match="kept something"):
+        with pytest.raises(SealedError, match="stored something"):
             smallest_of_visits(
                 Account.open(epsilon=1.0), lambda *_: found.append(1.0) or 1.0, **once
             )
