@@ -18,7 +18,7 @@ batch. So a batch must not shift when somebody is added, removed or has other re
 So the bits of a user's row are a function of this user's records, the place and public numbers, if
 each row of the program is a function of its own inputs and its place. Nobody's records change a bit
 of another user's row. The rows are clipped and rounded by the grid and added up as integers, whose
-order does not matter. So a sum over users moves by what one user adds, as in
+order does not matter. So a sum over users changes by one user's row, as in
 :meth:`~quorate.core.people.People.total`.
 """
 

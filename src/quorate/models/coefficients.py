@@ -246,7 +246,7 @@ class CoefficientError(StatedError):
 
 
 def error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
-    """Return the error of an intercept-only model: nothing is stated."""
+    """Return the error of an intercept-only model, without numbers."""
     return CoefficientError.unknown(
         "The model is intercept-only, because noise would hide any coefficients.",
         outputs=loss.outputs,

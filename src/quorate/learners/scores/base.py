@@ -262,5 +262,5 @@ class Spoken:
     high: int
 
     def __call__(self, view: MistakeLine, heights: Heights) -> tuple[Any, Any]:
-        """Return each user's contribution at the first point, and after each of their changes."""
+        """Return each user's contribution at the first point, and after each step of the user."""
         return self.score.spoken(view, heights)
