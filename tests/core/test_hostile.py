@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from quorate.core.account.account import Account
+from quorate.core.account.account import Account, smallest_of_visits
 from quorate.core.account.compose import price
 from quorate.core.account.parts import (
     SharedAccount,
@@ -384,6 +384,19 @@ class TestGroups:
         close(account)
         with pytest.raises(NumericalFailure, match="nothing was drawn"):
             first.pay(Fraction(1, 8))
+
+    def test_nothing_is_drawn_for_a_visit_that_is_over(self):
+        kept = []
+
+        def visit(candidate, own):
+            kept.append(own)
+            return 7.0
+
+        account = Account.open(epsilon=1.0)
+        with pytest.raises(SealedError, match="stored something"):
+            smallest_of_visits(account, visit, loss=Fraction(1, 4), candidates=1, visits=1)
+        with pytest.raises(NumericalFailure, match="nothing was drawn"):
+            kept[0].pay(Fraction(1, 4))
 
     def test_nothing_lent_is_drawn_after_the_end(self):
         account = SharedAccount.open(epsilon=1.0)

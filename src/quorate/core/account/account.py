@@ -626,7 +626,10 @@ def smallest_of_visits(
             candidate = noise.uniform_below(candidates)
             own = Account.open(epsilon=loss, relation=account.relation, noise=noise)
             own._payer = account
-            value = visit(candidate, own)
+            try:
+                value = visit(candidate, own)
+            finally:  # what it leaves is paid by nobody afterwards
+                own.epsilon = _NONE
             if value < best:
                 best, place = value, candidate
             if noise.uniform_below(visits) == 0:
