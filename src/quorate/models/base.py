@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,10 +52,11 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _LastFit:
-    """The state for a warm start: released coefficients and their guarantee."""
+    """What the last fit released: coefficients, the noise of their gradients, its guarantee."""
 
     weights: Vector
     offsets: Vector
+    noise: float
     guarantee: Guarantee
 
 
@@ -123,8 +125,8 @@ class LinearModel(MayBeConstant):
     def _loss(self) -> LinearLoss:
         raise NotImplementedError
 
-    def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
-        """Release the constant model; ``theta`` are the first coefficients, in coordinates."""
+    def _start(self, run: UserReleases, loss: LinearLoss) -> Start:
+        """Release the constant model."""
         raise NotImplementedError
 
     def _scaled_targets(self, targets: Vector) -> Vector:
@@ -254,16 +256,17 @@ class LinearModel(MayBeConstant):
             return
         geometry, people = release_coordinates(run, centred=inner.intercept, by_count=not rate)
         run = replace(run, data=people)
-        theta = np.zeros(inner.dimension(data.n_features))
-        if last is not None:
+        before = None
+        if last is not None and last.noise < math.inf:
             scaled = last.weights, last.offsets
             if limits is not None:
                 scaled = limits.rescaled(*scaled)
-            theta = inward(geometry, self._warm(scaled, inner), inner)
+            before = inward(geometry, self._warm(scaled, inner), inner), last.noise
         trained = train(
             run,
             WhitenedLoss(inner, geometry),
-            self._start(run, inner, theta, warm=last is not None),
+            self._start(run, inner),
+            before=before,
             penalty=float(self.penalty),
             steps=steps,
             progress=self.progress,
@@ -291,7 +294,10 @@ class LinearModel(MayBeConstant):
         self._store(weights, offsets)
 
     def _last_fit(self) -> _LastFit:
-        return _LastFit(*self._stored(), self.guarantee_)
+        # Of the mean of its gradients, weighed by how precise they were: none of a constant.
+        precision = sum(step.noise**-2 for step in self.trace_)
+        noise = 1.0 / math.sqrt(precision) if precision > 0.0 else math.inf
+        return _LastFit(*self._stored(), noise, self.guarantee_)
 
     def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
         """Return the parameters of the last fit, in scaled features and targets."""

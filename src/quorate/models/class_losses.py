@@ -141,6 +141,11 @@ class ClassWeighted(LinearLoss):
         """The outputs of the inner loss."""
         return self.inner.outputs
 
+    @property
+    def bends(self) -> bool:
+        """Whether that of the inner loss does."""
+        return self.inner.bends
+
     def expected_curvature(self, theta: Vector) -> Vector:
         """Return the expected curvature of the inner loss."""
         return self.inner.expected_curvature(theta)

@@ -172,18 +172,16 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             scores += np.log(public_weights(self.class_weight, self._check_classes()))
         return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores - scores.mean())
 
-    def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
+    def _start(self, run: UserReleases, loss: LinearLoss) -> Start:
         constant, variance = np.zeros(loss.outputs), 0.0
         shares = np.full(len(self.classes), 1.0 / len(self.classes))
         if loss.intercept:
             means = self._bought_means(run, share=constant_share(run, most=_CONSTANT_SHARE))
             shares, variance = self._released_shares(means)
             constant = self._offsets_of(shares)
-            if not warm:
-                theta = loss.with_offsets(theta, constant)
         # Of the softmax: the difference of two probability vectors.
         slope = 1.0 if loss.outputs == 1 else math.sqrt(2.0)
-        return Start(theta=theta, constant=constant, variance=variance, slope=slope, shares=shares)
+        return Start(constant=constant, variance=variance, slope=slope, shares=shares)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         self.coef_ = weights
@@ -270,7 +268,8 @@ class LogisticRegression(_LinearClassifier):
         Probability with which a user takes part in a step; by default all users take part in all
         steps.
     warm_start : bool, default=False
-        Start from the last fit; both fits are charged.
+        Begin near the last fit, whose coefficients count as one more released gradient; both are
+        charged.
     hopeless : {"refuse", "constant"}, default="refuse"
         What to do if public numbers show that noise must hide every signal: raise an error, or
         release a constant model.

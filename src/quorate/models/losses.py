@@ -369,6 +369,11 @@ class LinearLoss(Loss):
         """
         return np.asarray(self.curvature * np.eye(self.outputs))
 
+    @property
+    def bends(self) -> bool:
+        """Whether slopes follow from predictions, but not straight, whatever the target is."""
+        return False
+
     def dimension(self, n_features: int) -> int:
         """Return outputs x (features + intercept)."""
         return self.outputs * (n_features + self.intercept)
@@ -479,6 +484,7 @@ class LogisticLoss(LinearLoss):
         """A quarter."""
         return 0.25
 
+    bends = True
     _unit = 0.5
 
     def expected_curvature(self, theta: Vector) -> Vector:

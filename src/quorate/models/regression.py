@@ -100,7 +100,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         Probability with which a user takes part in a step; by default all users take part in all
         steps.
     warm_start : bool, default=False
-        Start from the last fit; both fits are charged.
+        Begin near the last fit, whose coefficients count as one more released gradient; both are
+        charged.
     hopeless : {"refuse", "constant"}, default="refuse"
         What to do if public numbers show that noise must hide every signal: raise an error, or
         release a constant model (zero without ``target_bounds`` or without an intercept).
@@ -237,7 +238,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def _loss(self) -> LinearLoss:
         return SquaredLoss(intercept=bool(self.fit_intercept))
 
-    def _start(self, run: UserReleases, loss: LinearLoss, theta: Vector, *, warm: bool) -> Start:
+    def _start(self, run: UserReleases, loss: LinearLoss) -> Start:
         share = constant_share(run, most=_CONSTANT_SHARE)
         if self.target_bounds is None:
             square = share * float(run.account.square) / _LOOKS
@@ -250,8 +251,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         if loss.intercept:
             found, lengths = train_constant(run, reach=reach, share=share)
             constant, variance = found.mean, float(found.variance[0])
-            theta, slope = loss.with_offsets(theta, constant), math.exp(lengths.typical)
-        return Start(theta=theta, constant=constant, variance=variance, slope=slope)
+            slope = math.exp(lengths.typical)
+        return Start(constant=constant, variance=variance, slope=slope)
 
     def _scaled_targets(self, targets: Vector) -> Vector:
         limits = target_range(self.target_bounds)

@@ -65,7 +65,7 @@ def numbers(n=2000, m=4, size=3):
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_all_of_the_account_is_spent_and_coefficients_are_found(relation):
-    start = Start(theta=np.zeros(4), constant=np.zeros(1), variance=0.01, slope=1.0)
+    start = Start(constant=np.zeros(1), variance=0.01, slope=1.0)
     found, left = trained(numbers(), start, SquaredLoss(), relation=relation)
     assert left < 1e-6
     np.testing.assert_allclose(found.theta, [0.5, 0.5, 0.5, 0.0], atol=0.1)
@@ -76,7 +76,7 @@ def test_all_of_the_account_is_spent_and_coefficients_are_found(relation):
 def test_where_nothing_is_shown_the_constant_stays():
     """The noise of one step with all of the account is as long as all that could be found."""
     people = UserData(RNG.normal(size=(300, 30)), RNG.normal(size=300), offsets=np.arange(301))
-    start = Start(theta=np.zeros(31), constant=np.zeros(1), variance=0.01, slope=1.0)
+    start = Start(constant=np.zeros(1), variance=0.01, slope=1.0)
     lengths = [
         np.linalg.norm(trained(people, start, SquaredLoss(), seed=seed)[0].theta[:-1])
         for seed in range(6)
@@ -92,7 +92,6 @@ def test_labels_are_predicted_as_often_as_they_are_held(share):
         RNG.normal(size=(n, 2)), (RNG.random(n) < share) * 1.0, offsets=np.arange(n + 1)
     )
     start = Start(
-        theta=np.array([0.0, 0.0, odds]),
         constant=np.array([odds]),
         variance=0.04,
         slope=1.0,
@@ -103,7 +102,7 @@ def test_labels_are_predicted_as_often_as_they_are_held(share):
 
 
 def test_a_stronger_penalty_leaves_shorter_coefficients():
-    start = Start(theta=np.zeros(4), constant=np.zeros(1), variance=0.01, slope=1.0)
+    start = Start(constant=np.zeros(1), variance=0.01, slope=1.0)
     free, held = (
         trained(numbers(), start, SquaredLoss(), penalty=penalty)[0].theta for penalty in (0.0, 1.0)
     )
@@ -114,3 +113,27 @@ def test_a_constant_of_few_costs_at_most_what_is_allowed():
     people = UserData(np.zeros((100, 1)), offsets=np.arange(101))
     run = start_run(people, gaussian_account(0.25))
     assert constant_share(run, most=0.25) == 0.25
+
+
+class TestEarlierFits:
+    """Where an earlier fit ended counts as one more gradient, and as none if others disagree."""
+
+    def test_a_good_one_leaves_less_noise(self):
+        start = Start(constant=np.zeros(1), variance=0.01, slope=1.0)
+        people, truth = numbers(n=300), np.array([0.5, 0.5, 0.5, 0.0])
+
+        def error(**known):
+            found = (
+                trained(people, start, SquaredLoss(), seed=seed, **known)[0] for seed in range(6)
+            )
+            return np.mean([np.sum((each.theta - truth) ** 2) for each in found])
+
+        cold, warm = error(), error(before=(truth, 0.01))
+        assert warm < 0.5 * cold
+
+    @pytest.mark.parametrize("away", [3.0, 300.0])
+    def test_a_wrong_one_is_forgotten(self, away):
+        start = Start(constant=np.zeros(1), variance=0.01, slope=1.0)
+        found, _ = trained(numbers(), start, SquaredLoss(), before=(np.full(4, away), 1e-3))
+        np.testing.assert_allclose(found.theta, [0.5, 0.5, 0.5, 0.0], atol=0.1)
+        assert np.abs(found.covariance).max() < 0.01

@@ -106,6 +106,7 @@ class Geometry:
     centre: Vector
     whitening: Vector
     doubt: Vector | None = None
+    hidden: Vector | None = None
 
     @cached_property
     def _spectrum(self) -> tuple[Vector, Vector]:
@@ -413,15 +414,42 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
         reach = noisy.noise * math.sqrt(2.0 * moments.size)
         floor = max(_ROUND_FLOOR * reach, SMALLEST_SPREAD * float(np.abs(spreads).max()))
         seen = np.maximum(spreads, floor)
-        turned_by = (axes / np.sqrt(seen)) @ axes.T @ whitening
-        whitening = symmetric(turned_by)
-        # Directions of this round in the coordinates that a rotation of them gives.
-        doubt = (reach / seen)[:, None] * (axes.T @ turned_by @ np.linalg.inv(whitening))
+        rows = (axes / np.sqrt(seen)).T @ whitening
+        whitening, directions = _rotated(rows)
         if spreads.min() > _SEEN * reach:
             break
         candidates = _KNOWN_SIZE
+    # Not seen, and surely less than half as long as the others.
+    hidden = (spreads < reach) & (spreads + reach < float(np.median(spreads)) / 4.0)
+    if hidden.any():
+        whitening, directions = _rotated(_set_apart(rows, hidden))
     people = run.data.derive(Whitened(around + moved, whitening, by_count=by_count))
-    return Geometry(around + moved, whitening, doubt), people
+    doubt = (reach / seen)[:, None] * directions
+    return Geometry(around + moved, whitening, doubt, directions[hidden]), people
+
+
+def _rotated(rows: Vector) -> tuple[Vector, Vector]:
+    """Return the symmetric factor of directions, and where they are in its coordinates."""
+    whitening = symmetric(rows)
+    return whitening, rows @ np.linalg.inv(whitening)
+
+
+def _set_apart(rows: Vector, hidden: NDArray[np.bool_]) -> Vector:
+    """Return directions of which some are as long as others usually are, and apart from them.
+
+    Along a feature that is the same for everybody nothing can be learned, and a coefficient that
+    follows noise runs away. Nobody sees how much of it the other directions hold.
+
+    >>> found = _set_apart(np.array([[1.0, 5.0], [0.0, 90.0]]), np.array([False, True]))
+    >>> np.abs(found).round(6)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    flat = np.linalg.svd(rows[hidden], full_matrices=False)[2]
+    apart = rows.copy()
+    apart[~hidden] -= rows[~hidden] @ flat.T @ flat
+    apart[hidden] = float(np.median(np.linalg.norm(apart[~hidden], axis=1))) * flat
+    return apart
 
 
 def _mean_of_most(

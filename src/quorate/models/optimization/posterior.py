@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Observed", "Posterior"]
+__all__ = ["BENT", "Observed", "Posterior"]
 
 Vector = NDArray[np.float64]
 
@@ -33,7 +33,8 @@ Vector = NDArray[np.float64]
 _FACTORS = 2.0 ** np.linspace(-4.0, 2.0, 19)
 # Gradients err by this part of their change since the minimum: a logistic curve bends by a half on
 # the first two standard deviations.
-_BENT = 0.5
+BENT = 0.5
+"""Part of its change since the minimum by which a gradient errs."""
 # Spreads of coefficients that are thought of, over the largest one: down to none.
 _SPREADS = np.geomspace(2.0**-14, 1.0, 20)
 
@@ -50,6 +51,7 @@ class Observed(NamedTuple):
 class _Moments(NamedTuple):
     mean: Vector
     variance: Vector
+    chances: Vector  # of the spreads of coefficients
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +96,26 @@ class Posterior:
 
     def after(self, observed: Observed) -> Posterior:
         """Return the posterior with one more gradient."""
-        return replace(self, seen=(*self.seen, observed), _near=self._moments)
+        return self.of((*self.seen, observed))
+
+    def of(self, seen: tuple[Observed, ...]) -> Posterior:
+        """Return the posterior of these gradients, near the minimum of the one before."""
+        return replace(self, seen=seen, _near=self._moments)
+
+    def along(self, lengths: Vector, likely: Vector) -> Vector:
+        """Return the chances of lengths in one direction, from logarithms of what tells of them.
+
+        How far coefficients spread is known already, and is not asked for again.
+        """
+        spread = self.widest * _SPREADS
+        told = likely[:, None] - 0.5 * (lengths[:, None] / spread) ** 2
+        each = np.exp(told - told.max(axis=0)) * lengths[:, None]
+        return np.asarray(each / each.sum(axis=0) @ self._moments.chances)
+
+    @property
+    def spread(self) -> float:
+        """How far coefficients are thought to lie from their start."""
+        return float(np.sqrt(self._moments.chances @ (self.widest * _SPREADS) ** 2))
 
     @property
     def mean(self) -> Vector:
@@ -111,19 +132,22 @@ class Posterior:
         if self._near is None:
             usual = float(np.mean((self.widest * _SPREADS) ** 2))
             known = np.isfinite(self.variance_before)
-            return _Moments(self.start, np.where(known, self.variance_before, usual))
+            even = np.full(_SPREADS.size, 1.0 / _SPREADS.size)
+            return _Moments(self.start, np.where(known, self.variance_before, usual), even)
         with np.errstate(all="ignore"):  # public and released numbers, of any size
             found = self._weighed(self._near)
         # Numbers too large or too small for the arithmetic tell nothing new.
         fine = np.isfinite(found.mean) & np.isfinite(found.variance)
+        chances = found.chances if np.all(np.isfinite(found.chances)) else self._near.chances
         return _Moments(
             np.where(fine, found.mean, self._near.mean),
             np.where(fine, found.variance, self._near.variance),
+            chances,
         )
 
     def _weighed(self, near: _Moments) -> _Moments:
         theta, gradient, noise, curvature = map(np.array, zip(*self.seen, strict=True))
-        away = _BENT**2 * (((theta - near.mean) ** 2).mean(axis=1) + near.variance.mean())
+        away = BENT**2 * (((theta - near.mean) ** 2).mean(axis=1) + near.variance.mean())
         steep = _FACTORS[:, None, None] * curvature
         doubt = noise**2 + steep**2 * away[:, None]
         steep = steep + self.pull
@@ -144,8 +168,9 @@ class Posterior:
         whole = weights.sum(axis=1, keepdims=True)
         evidence = ((np.log(whole) + top)[:, 0] * asked).sum(axis=1)
         chances = np.exp(evidence - evidence.max())
-        weights = weights / whole * (chances / chances.sum())[:, None, None]
+        chances = chances / chances.sum()
+        weights = weights / whole * chances[:, None, None]
         moved = left * along
         mean = (weights * moved).sum(axis=(0, 1))
         variance = (weights * (left + (moved - mean) ** 2)).sum(axis=(0, 1))
-        return _Moments(self.start + mean, variance)
+        return _Moments(self.start + mean, variance, chances)

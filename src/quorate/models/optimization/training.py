@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.bounds.grid import Interval
-from quorate.core.bounds.lifted_ball import LiftedBall
-from quorate.core.guarantees import Relation
 from quorate.core.users import UserData
 from quorate.core.users.store import row_lengths
 from quorate.mechanisms.user_releases import (
@@ -32,13 +30,19 @@ from quorate.mechanisms.user_releases import (
     UserVectors,
     bounded_mean,
 )
+from quorate.models.coefficients import NORMAL
 from quorate.models.coordinates.geometry import Geometry, WhitenedLoss
 from quorate.models.losses import LinearLoss
+from quorate.models.optimization.clipped_means import (
+    Lifted,
+    clipped_mean,
+    lifted_mean,
+    takes_cone,
+)
 from quorate.models.optimization.clips import Lengths
 from quorate.models.optimization.descent import follow
 from quorate.models.optimization.gradients import TraceStep, gradients_at, signal_of
-from quorate.models.optimization.minibatches import sampled_mean
-from quorate.models.optimization.posterior import Observed, Posterior
+from quorate.models.optimization.posterior import BENT, Observed, Posterior
 from quorate.models.regression_losses import SquaredLoss
 
 __all__ = [
@@ -80,6 +84,8 @@ _LARGEST_SCORE = 6.0
 _UNSURE = 0.5
 # No loss is taken for flatter than this part of its largest curvature.
 _FLATTEST = 2.0**-10
+# machine: lengths up to eight times the one before, so near that sums are integrals.
+_STRETCHES = np.geomspace(2.0**-6, 2.0**3, 61)
 # Noise of what was not asked for.
 _NOTHING = 2.0**40
 # machine: the product of two matrices of this size takes as long as a step.
@@ -111,9 +117,9 @@ class Start:
 
     Attributes
     ----------
-    theta : array
     constant : array
-        The intercepts of a model without coefficients, as far as they were released.
+        The intercepts of a model without coefficients, as far as they were released; zero of a loss
+        that has none.
     variance : float
         The variance of each intercept.
     slope : float
@@ -123,7 +129,6 @@ class Start:
         regression.
     """
 
-    theta: Vector
     constant: Vector
     variance: float
     slope: float
@@ -134,22 +139,22 @@ class Start:
         """Whether targets are labels."""
         return self.shares is not None
 
-    def taken(self, radius: float) -> float:
-        """Return how far clipping may move the log-odds of the labels.
+    def taken(self, radius: float, *, size: int) -> float:
+        """Return by how much clipping may move the log-odds of the labels.
 
-        If a label has the share q, and every user has one record, then gradients of users with this
-        label have the length (1 - q) root D and those of others q root D. Clipping changes the
-        weights of both labels, which moves the log-odds by the logarithm of the ratio of the
+        A label has ``size`` parameters, D. With a share q of a label, and one record a user,
+        gradients of its holders have the length (1 - q) root D and those of others q root D.
+        Clipping weighs both labels anew, which moves log-odds by the logarithm of the ratio of the
         weights (Prentice and Pyke 1979).
 
-        >>> known = dict(theta=np.zeros(9), constant=np.zeros(1), variance=1.0, slope=1.0)
-        >>> found = [Start(shares=np.array([1 - q, q]), **known).taken(0.3) for q in (0.5, 0.1)]
-        >>> [round(each, 2) for each in found]
+        >>> known = dict(constant=np.zeros(1), variance=1.0, slope=1.0)
+        >>> found = [Start(shares=np.array([1 - q, q]), **known) for q in (0.5, 0.1)]
+        >>> [round(each.taken(0.3, size=9), 2) for each in found]
         [0.0, 2.2]
         """
         if self.shares is None:
             return 0.0
-        reach = radius / math.sqrt(self.theta.size / self.constant.size)
+        reach = radius / math.sqrt(size)
         own, others = (np.minimum(1.0, reach / x) for x in (1.0 - self.shares, self.shares))
         return float(np.max(np.abs(np.log(others / own))))
 
@@ -161,20 +166,6 @@ class Trained:
     theta: Vector
     covariance: Vector | None
     trace: tuple[TraceStep, ...]
-
-
-@dataclass(frozen=True)
-class _Lifted:
-    """Vectors with one more column, for the lift."""
-
-    vectors: UserVectors
-    places: tuple[int, ...] | None = None
-
-    def __call__(self, users: UserData) -> Vector:
-        """Return one row per user."""
-        rows = self.vectors(users)
-        rows = rows if self.places is None else rows[:, list(self.places)]
-        return np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
 
 
 @dataclass(frozen=True)
@@ -205,55 +196,7 @@ def _release_lengths(
     log = min(max(float(noisy.value[0]), bound.lower), bound.upper)
     # The mean of logarithms is not that of lengths: by a quarter, for people a factor of two apart.
     error = math.hypot(noisy.noise, 0.25)
-    return Lengths.around(log, error=error, cone=_cone(run)), error
-
-
-def _cone(run: UserReleases) -> bool:
-    """Return whether lifts are those of a cone, which do not raise the add/remove sensitivity."""
-    return run.relation is not Relation.REPLACE or run.sample is not None
-
-
-def _released(
-    run: UserReleases, vectors: _Lifted, radius: float, *, size: int, square: float
-) -> ReleasedMean:
-    """Release the mean of vectors that are clipped to a radius, and their mean lift."""
-    bounded = BoundedVectors(vectors, LiftedBall(radius, centre=np.zeros(size), cone=_cone(run)))
-    if run.sample is not None:
-        return sampled_mean(run, bounded)
-    return bounded_mean(
-        run.data,
-        bounded,
-        multiplier=run.account.multiplier(square),
-        account=run.account,
-        n_users=run.n_users,
-    )
-
-
-def _clipped(
-    run: UserReleases,
-    vectors: _Lifted,
-    lengths: Lengths,
-    *,
-    size: int,
-    square: float,
-    whole: float,
-    least: float = 0.0,
-) -> tuple[ReleasedMean, float, float, Lengths]:
-    """Release a clipped mean; return it, its radius, the part left by clipping, and the posterior.
-
-    ``square`` is the squared budget of this step, ``whole`` that of all steps together. No radius
-    is below ``least``.
-    """
-    noise = (
-        2.0
-        * math.sqrt(size / whole)
-        / signal_of(n_users=run.n_users, mu=1.0, relation=run.relation)
-    )
-    radius = max(least, lengths.radius(noise, size))
-    noisy = _released(run, vectors, radius, size=size, square=square)
-    height, error = float(noisy.value[-1]) / radius, noisy.noise / radius
-    lengths, kept = lengths.after(height, radius=radius, noise=error, drift=_DRIFT)
-    return ReleasedMean(noisy.value[:-1], noisy.noise), radius, kept, lengths
+    return Lengths.around(log, error=error, cone=takes_cone(run)), error
 
 
 def train_constant(run: UserReleases, *, reach: float, share: float) -> tuple[Posterior, Lengths]:
@@ -283,13 +226,13 @@ def train_constant(run: UserReleases, *, reach: float, share: float) -> tuple[Po
         unsure=0.5 * one,
         pull=0.0 * one,
     )
-    lengths = Lengths.around(math.log(reach / 2.0), error=2.0, cone=_cone(run))
+    lengths = Lengths.around(math.log(reach / 2.0), error=2.0, cone=takes_cone(run))
     square = share * float(run.account.square) / _ROUNDS
     for _ in range(_ROUNDS):
         theta = np.append(np.zeros(run.data.n_features), belief.mean)
-        vectors = _Lifted(gradients_at(loss, theta), (theta.size - 1,))
-        noisy, _, kept, lengths = _clipped(
-            run, vectors, lengths, size=1, square=square, whole=_ROUNDS * square
+        vectors = Lifted(gradients_at(loss, theta), (theta.size - 1,))
+        noisy, _, kept, lengths = clipped_mean(
+            run, vectors, lengths, size=1, square=square, whole=_ROUNDS * square, drift=_DRIFT
         )
         curvature = kept * one
         belief = belief.after(Observed(belief.mean, noisy.value, noisy.noise * one, curvature))
@@ -301,14 +244,17 @@ def train(
     loss: WhitenedLoss,
     start: Start,
     *,
+    before: tuple[Vector, float] | None = None,
     penalty: float = 0.0,
     steps: int | None = None,
     progress: bool | None = None,
 ) -> Trained:
     """Train in released coordinates with the rest of the account.
 
-    ``run`` holds the users with records as ``loss`` sees them. ``penalty`` is the strength of
-    penalty / 2 x squared coefficients of the features.
+    ``run`` holds the users as ``loss`` sees them, ``penalty`` is the strength of penalty / 2 x
+    squared coefficients of the features. ``before`` are parameters at which an earlier fit ended,
+    and the noise of the gradient there, which was about zero: if others do not agree it is
+    forgotten.
 
     Examples
     --------
@@ -321,12 +267,15 @@ def train(
     >>> account = Account.open(epsilon=2.0, delta=1e-6)
     >>> run = UserReleases.start(People(people, account.relation), account)
     >>> loss = WhitenedLoss(SquaredLoss(), Geometry(np.zeros(2), np.eye(2)))
-    >>> start = Start(theta=np.zeros(3), constant=np.zeros(1), variance=1.0, slope=1.0)
+    >>> start = Start(constant=np.zeros(1), variance=1.0, slope=1.0)
     >>> trained = train(run, loss, start)
     >>> bool(np.abs(trained.theta - [1.0, -1.0, 0.0]).max() < 0.05)
     True
     """
-    frame, theta = _Frame.of(loss, start), start.theta
+    theta = np.zeros(loss.dimension(loss.geometry.centre.size))
+    if loss.inner.intercept:
+        theta = loss.inner.with_offsets(theta, start.constant)
+    frame = _Frame.of(loss, theta)
     longest = start.slope * math.sqrt(theta.size) * (2.0 if start.labels else _LENGTHS / 32.0)
     lengths, error = _release_lengths(run, gradients_at(loss, theta), longest=longest)
     # Where a label is predicted too rarely most gradients are short, and a clip that followed them
@@ -335,7 +284,7 @@ def train(
     widest = _LARGEST_SCORE / math.sqrt(max(1, loss.geometry.centre.size))
     if not start.labels:
         widest = _LARGEST_SCORE / 2.0 * math.exp(lengths.typical)
-    belief = frame.belief(start, loss.geometry, widest=widest, penalty=penalty)
+    belief = frame.belief(theta, start, loss.geometry, widest=widest, penalty=penalty)
     last = 0.0
     if loss.inner.intercept:
         rarest = 0.5 if start.shares is None else float(start.shares.min())
@@ -344,18 +293,24 @@ def train(
     growth = _GROWTH ** np.arange(STEPS if steps is None else steps)
     shares = growth / growth.sum()
     trace: list[TraceStep] = []
+    looks: list[_Look] = []
+    unsure = np.zeros(theta.size)
+    if before is not None:
+        looks.append(frame.look(before[0], ReleasedMean(np.zeros(theta.size), before[1]), 1.0))
+        belief, theta, unsure = frame.told(belief, looks)
     for step in follow(range(shares.size), label="private descent", show=progress):
-        theta = frame.outward(belief.mean)
-        noisy, radius, kept, lengths = _clipped(
+        noisy, radius, kept, lengths = clipped_mean(
             run,
-            _Lifted(gradients_at(loss, theta)),
+            Lifted(gradients_at(loss, theta)),
             lengths,
             size=theta.size,
             square=whole * float(shares[step]),
             whole=whole,
+            drift=_DRIFT,
             least=least,
         )
-        belief = belief.after(frame.observed(theta, noisy, kept))
+        looks.append(frame.look(theta, noisy, kept))
+        belief, theta, unsure = frame.told(belief, looks)
         trace.append(
             TraceStep(
                 step=step,
@@ -365,31 +320,45 @@ def train(
                 penalty=penalty,
             )
         )
-    theta, variance = frame.outward(belief.mean), belief.variance
+    variance = belief.variance
     if loss.inner.intercept:
         # All users are asked, also where steps saw samples.
         every = replace(run, sample=None)
         size, left = loss.inner.outputs, float(run.account.square_left)
         places = tuple(np.flatnonzero(frame.is_offset).tolist())
         if start.labels:
-            taken = start.taken(trace[-1].radius)
+            taken = start.taken(trace[-1].radius, size=theta.size // loss.inner.outputs)
             asked = frame.asked_at(theta, variance, start, taken=taken)
-            vectors = _Lifted(gradients_at(loss, asked.theta), places)
-            noisy = _released(every, vectors, start.slope, size=size, square=left)
+            vectors = Lifted(gradients_at(loss, asked.theta), places)
+            noisy = lifted_mean(every, vectors, start.slope, size=size, square=left)
             noisy = ReleasedMean(noisy.value[:-1], noisy.noise)
             theta, variance = frame.corrected(theta, variance, noisy, asked, taken=taken)
         else:
-            vectors = _Lifted(gradients_at(loss, theta), places)
+            vectors = Lifted(gradients_at(loss, theta), places)
             own = Lengths.around(
-                lengths.typical - 0.5 * math.log(theta.size), error=1.0, cone=_cone(every)
+                lengths.typical - 0.5 * math.log(theta.size), error=1.0, cone=takes_cone(every)
             )
-            noisy, _, kept, _ = _clipped(every, vectors, own, size=size, square=left, whole=left)
-            belief = belief.after(frame.observed(theta, noisy, kept))
+            noisy, _, kept, _ = clipped_mean(
+                every, vectors, own, size=size, square=left, whole=left, drift=_DRIFT
+            )
+            belief = belief.after(frame.look(theta, noisy, kept).observed)
             theta, variance = frame.outward(belief.mean), belief.variance
     seen = bool(np.any(loss.geometry.unsure < 1.0))
-    return Trained(
-        theta=theta, covariance=frame.covariance(variance) if seen else None, trace=tuple(trace)
-    )
+    covariance = frame.covariance(belief, variance) if seen else None
+    if not np.all(np.isfinite(unsure)):
+        covariance = None
+    if covariance is not None:
+        covariance = covariance + np.outer(unsure, unsure)
+    return Trained(theta=theta, covariance=covariance, trace=tuple(trace))
+
+
+class _Look(NamedTuple):
+    """A released gradient, and what the loss is expected to do where it was asked for."""
+
+    theta: Vector
+    bent: Vector  # the expected curvature in the predictions
+    kept: float
+    observed: Observed
 
 
 class _Asked(NamedTuple):
@@ -411,14 +380,19 @@ class _Frame:
     inner: LinearLoss
     outputs: Vector
     axes: Vector | None
+    hidden: Vector
     is_offset: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, loss: WhitenedLoss, start: Start) -> _Frame:
+    def of(cls, loss: WhitenedLoss, theta: Vector) -> _Frame:
         inner, geometry = loss.inner, loss.geometry
-        outputs = np.linalg.eigh(inner.expected_curvature(start.theta))[1]
+        outputs = np.linalg.eigh(inner.expected_curvature(theta))[1]
         offsets = np.asarray(inner.unpenalized(geometry.centre.size))
-        return cls(inner=inner, outputs=outputs, axes=geometry.axes, is_offset=offsets)
+        none = np.zeros((0, geometry.centre.size))
+        hidden = none if geometry.hidden is None else geometry.hidden
+        return cls(
+            inner=inner, outputs=outputs, axes=geometry.axes, hidden=hidden, is_offset=offsets
+        )
 
     def _turned(self, rows: Vector, axes: Vector | None) -> Vector:
         if axes is None:
@@ -432,18 +406,25 @@ class _Frame:
         return self._turned(rows, self.axes).ravel()
 
     def outward(self, theta: Vector) -> Vector:
-        """Undo :meth:`inward`."""
+        """Undo :meth:`inward`, with nothing along directions in which nothing could be learned."""
         rows = self._turned(
             theta.reshape(len(self.outputs), -1), None if self.axes is None else self.axes.T
         )
+        size = self.hidden.shape[1]
+        rows[:, :size] -= rows[:, :size] @ self.hidden.T @ self.hidden
         return np.asarray(self.outputs @ rows).ravel()
 
-    def covariance(self, variance: Vector) -> Vector | None:
-        """Return the covariance of parameters, or None if there are very many."""
+    def covariance(self, belief: Posterior, variance: Vector) -> Vector | None:
+        """Return the covariance of parameters, unless they are very many."""
         if variance.size > MOST_PARAMETERS:
             return None
         turn = np.array([self.outward(each) for each in np.eye(variance.size)]).T
-        return np.asarray((turn * variance) @ turn.T)
+        found = (turn * variance) @ turn.T
+        # What nobody could see is as long as before.
+        unseen = np.zeros((variance.size // len(self.outputs),) * 2)
+        size = self.hidden.shape[1]
+        unseen[:size, :size] = belief.spread**2 * self.hidden.T @ self.hidden
+        return np.asarray(found + np.kron(np.eye(len(self.outputs)), unseen))
 
     def curvature(self, theta: Vector) -> Vector:
         """Return the expected curvature at parameters, in the coordinates of the loss."""
@@ -452,33 +433,83 @@ class _Frame:
         return np.repeat(each, theta.size // each.size)
 
     def belief(
-        self, start: Start, geometry: Geometry, *, widest: float, penalty: float
+        self, theta: Vector, start: Start, geometry: Geometry, *, widest: float, penalty: float
     ) -> Posterior:
-        """Return the prior distribution, before the first gradient."""
+        """Return what is known before the first gradient: a constant model, ``theta``."""
         # Clipping takes most from a rare label: its log-odds fall, and are set right later.
         variance = start.variance + (_LARGEST_SCORE / 3.0) ** 2 * start.labels
-        unsure = np.full(start.theta.size, _UNSURE)
-        pull = np.zeros(start.theta.size)
+        unsure = np.full(theta.size, _UNSURE)
+        pull = np.zeros(theta.size)
         features = ~self.is_offset
         unsure[features] = np.tile(np.hypot(_UNSURE, geometry.unsure), len(self.outputs))
         pull[features] = np.tile(penalty * geometry.stretched**2, len(self.outputs))
         return Posterior(
-            start=self.inward(start.theta),
+            start=self.inward(theta),
             variance_before=np.where(self.is_offset, variance, np.inf),
             widest=widest,
             unsure=unsure,
             pull=pull,
         )
 
-    def observed(self, theta: Vector, noisy: ReleasedMean, kept: float) -> Observed:
-        """Return a released gradient (of all parameters or of intercepts) in these coordinates."""
+    def look(self, theta: Vector, noisy: ReleasedMean, kept: float) -> _Look:
+        """Return a released gradient, or one by the intercepts alone, in these coordinates."""
         gradient, noise = noisy.value, np.full(theta.size, noisy.noise)
         if gradient.size < theta.size:
             gradient = np.zeros(theta.size)
             gradient[self.is_offset] = noisy.value
             noise = np.where(self.is_offset, noise, _NOTHING * noisy.noise)
         curvature = kept * self.curvature(theta)
-        return Observed(self.inward(theta), self.inward(gradient), noise, curvature)
+        observed = Observed(self.inward(theta), self.inward(gradient), noise, curvature)
+        return _Look(theta, self.inner.expected_curvature(theta), kept, observed)
+
+    def told(self, belief: Posterior, looks: list[_Look]) -> tuple[Posterior, Vector, Vector]:
+        """Return the posterior of all looks, its mean, and by how much that is longer or shorter.
+
+        Over normal features the mean of prediction x feature is (expected curvature) x coefficients
+        (Stein 1981), and so is how it changes from one model to another. A length is therefore
+        asked for on a line, where nothing need be straight, and how far it is from the mean counts
+        as an error of that.
+        """
+        belief = belief.of(tuple(look.observed for look in looks))
+        theta = self.outward(belief.mean)
+        rows = np.where(self.is_offset, 0.0, theta)
+        length = float(np.linalg.norm(rows))
+        if self.inner.bends and length > 0.0:
+            found, error = self._length(belief, looks, theta, rows / length)
+            away = rows / length
+            own = float((self.inward(away) ** 2) @ belief.variance)
+            # Labels that features nearly tell apart have no minimum that anybody could see.
+            if found + NORMAL * error > _LARGEST_SCORE:
+                return belief, theta, np.full(theta.size, np.inf)
+            # Longer or shorter than the mean by what a curve that is not straight hid from it.
+            square = error**2 + (found - length) ** 2 - own
+            return belief, theta, away * math.sqrt(max(0.0, square))
+        return belief, theta, np.zeros(theta.size)
+
+    def _length(
+        self, belief: Posterior, looks: list[_Look], theta: Vector, way: Vector
+    ) -> tuple[float, float]:
+        """Return how long coefficients are in a direction, and the standard deviation of that."""
+        now = float(theta @ way)
+        lengths = now * _STRETCHES
+        rows = way.reshape(self.outputs.shape[0], -1)
+
+        def along(length: float) -> float:
+            there = self.inner.expected_curvature(theta + (length - now) * way)
+            return length * float(np.sum(rows * (there @ rows)))
+
+        ends = np.array([along(length) for length in lengths.tolist()])
+        likely = np.zeros(lengths.size)
+        for look in looks:
+            own = np.where(self.is_offset, 0.0, look.theta).reshape(rows.shape)
+            begin = float(np.sum(rows * (look.bent @ own)))
+            expected = look.kept * (begin - ends)
+            gradient = float(self.outward(look.observed.gradient) @ way)
+            doubt = look.observed.noise[0] ** 2 + (BENT * expected) ** 2
+            likely -= 0.5 * ((gradient - expected) ** 2 / doubt + np.log(doubt))
+        chances = belief.along(lengths, likely)
+        mean = float(chances @ lengths)
+        return mean, math.sqrt(float(chances @ (lengths - mean) ** 2))
 
     def asked_at(self, theta: Vector, variance: Vector, start: Start, *, taken: float) -> _Asked:
         """Return where the labels are released again, given what is known before.
