@@ -256,7 +256,7 @@ def _small(situation: Situation) -> Decision:
 
 
 def _by_regret(situation: Situation, hypotheses: str) -> Decision | None:
-    """Sum regrets if users are many, with a cap unless they are very many."""
+    """Sum regrets if users are many: capped regrets, or uncapped ones if users are very many."""
     users = f"{situation.n_users} users"
     if situation.has_come_to(RuleAlgorithm.REGRET):
         return Decision(

@@ -88,7 +88,7 @@ class HeldRecords:
 
     @classmethod
     def stated(cls, records: int | str, account: Account) -> HeldRecords:
-        """Start with a public number, or with nothing for ``"auto"``."""
+        """Start with the stated number of records; for ``"auto"`` it is unknown."""
         return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
 
     def buy(self, people: People, cuts: tuple[int, ...]) -> None:

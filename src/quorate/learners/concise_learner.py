@@ -241,7 +241,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Wrong:
-    """Whether a rule is wrong about the one record of a user; ignored records are not wrong.
+    """Whether a rule is wrong about a user's only record; it is not wrong about ignored records.
 
     A rule written by the caller is called for one user at a time; if it raises, it counts as wrong.
     """

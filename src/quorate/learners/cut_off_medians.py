@@ -109,7 +109,7 @@ def _median_either_way(
 
 @dataclass(frozen=True)
 class _Ends:
-    """One interval of each user, on a line with this many positions."""
+    """One interval per user, on a line with ``size`` positions."""
 
     size: int
 
@@ -126,7 +126,7 @@ class _Hulls(_Ends):
 
 
 def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many more mistakes than the fewest are accepted: sqrt(m) / 4, rounded.
+    """Return how many mistakes above a user's minimum are accepted: sqrt(m) / 4, rounded.
 
     >>> _slack(np.array([0, 15, 16, 64, 256])).tolist()
     [0, 0, 1, 2, 4]
@@ -145,7 +145,7 @@ class Middles(_Ends):
 
 
 def _middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the same from the users' mistakes, which change just above their records."""
+    """Return these intervals from the users' mistakes, which change just above each record."""
     order = group_by_user(events.user, n_users=events.n_users)
     edges, held = events.positions[order], np.bincount(events.user, minlength=events.n_users)
     # Nobody's records: content with every place.
@@ -160,7 +160,7 @@ def _middle_records(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[
 
 @dataclass(frozen=True)
 class _Directions:
-    """For each user the direction with fewer mistakes: 0 or 1, and 2 for neither."""
+    """For each user the direction with fewer mistakes (0 or 1); 2 if they are equal."""
 
     classes: tuple[Thresholds, ...]
 

@@ -57,9 +57,9 @@ def relative_deviation(*, labelings: float, n: int, gamma: float, xi: float) -> 
 
 
 def agnostic_users(*, vc_dimension: int, records: int, alpha: float, beta: float) -> int:
-    """Return the users needed to know all counts "more than t mistakes" (Lemma 4.3).
+    """Return the users needed to estimate all counts of "more than t mistakes" (Lemma 4.3).
 
-    ``alpha`` is a share of users, for any t.
+    For every t, the error is at most the share ``alpha`` of users.
 
     >>> agnostic_users(vc_dimension=1, records=16, alpha=0.1, beta=0.05)
     110752

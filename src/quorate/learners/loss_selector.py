@@ -61,7 +61,7 @@ _CAVEAT = "The loss was called with the records of all users at once (vectorized
 
 
 def sums_from(candidates: int) -> float:
-    """Return the least users x epsilon for which losses are summed, if users may differ.
+    """Return the smallest users x epsilon at which losses are summed, if users may differ.
 
     >>> sums_from(10)
     250.0
@@ -333,7 +333,7 @@ class LossSelector(UserEstimator):
             check_duellists(X.shape[1], "duels")
 
     def _decide(self, people: People, held: HeldRecords) -> Route:
-        """Return the algorithm and the reason; estimate the number of records if it matters."""
+        """Return the algorithm and the reason; estimate the records if both depend on them."""
         if self.algorithm in ("reference", "published") and held.known is None:
             held.buy(people, _RECORD_CUTS)
         if self.algorithm != "auto":
@@ -354,7 +354,7 @@ class LossSelector(UserEstimator):
         return people.n_features if self._listed is None else len(self._listed)
 
     def _own_losses(self) -> _OwnLosses:
-        """Return a function that computes each user's mean losses where the data are."""
+        """Return a function that computes each user's mean losses, wherever the data are."""
         return _OwnLosses(self._listed, self.loss, bool(self.vectorized), self._range())
 
     def _choose(self, score: str, people: People, held: HeldRecords) -> int:
@@ -519,7 +519,7 @@ def _typical_records(known: RecordRange | None) -> float:
 
 
 def _on_grid(means: NDArray[np.float64], bounds: tuple[float, float]) -> Integers:
-    """Return losses in steps between 0 and 2^20; a user without records has the smallest losses."""
+    """Return losses as integers from 0 to 2^20; a user without records has the smallest losses."""
     lower, upper = bounds
     with np.errstate(all="ignore"):
         share = (means - lower) / (upper - lower)

@@ -163,7 +163,7 @@ class PrivateMinError(UserEstimator):
         return self
 
     def _stated(self, search: MinErrorSearch, people: People) -> ChoiceError:
-        """Return the desired accuracy, if public numbers show that it is reached."""
+        """Return the requested accuracy if public numbers show that it is reached, else None."""
         if self.relation is not Relation.REPLACE:
             return ChoiceError.unknown("Whether users are enough follows from their number.")
         needed = search.users_needed(

@@ -248,7 +248,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return any_inputs_plan(solver, alpha=self.error, beta=self.failure)
 
     def _voters(self, features: int) -> int:
-        """Return how many users a vote needs if nine of ten name the same parity."""
+        """Return how many users a vote needs if nine of ten users vote for the same parity."""
         if self.delta:
             choice = StableChoice(epsilon=self.epsilon, delta=self.delta)
             needed = 2 * choice.reach + 2

@@ -3,7 +3,7 @@
 Algorithm 1 and Theorem 5.2: split the current range of cut-offs at a private median of the records
 in it. Compare the best cut-off to the left, the median itself and the best to the right, by noisy
 counts of users with more than t mistakes, and continue with the best of them. After log(1/alpha)
-rounds so few records are left in the range that any cut-off in it will do.
+rounds the range contains so few records that every cut-off in it is accurate enough.
 
 The asymptotics are optimal, but every round pays for a median over the whole domain. In no
 measurement was it better than :class:`~quorate.learners.threshold.ThresholdLearner`; it is included

@@ -5,10 +5,10 @@ the index of a hypothesis. In finite classes the choice is made by permute-and-f
 classes of any size by exact sampling of pieces.
 
 Every algorithm ends in one such choice. How much worse the score of the chosen rule may be depends
-on public numbers: the size of the class, epsilon, and the sensitivity of the score. Divided by the
-sensitivity it is a number of people. Along a line, and among listed rules if people are many, this
-bound is ``worst``: it assumes that there is one best rule and that all others are equally bad.
-Usually many rules are nearly as good as the best, and ``bound`` assumes that they are.
+on public numbers: the size of the class, epsilon, and the sensitivity of the score. This error,
+divided by the sensitivity, is a number of people. Along a line, and among listed rules if people
+are many, this bound is ``worst``: it assumes that there is one best rule and that all others are
+equally bad. Usually many rules are nearly as good as the best, and ``bound`` assumes that they are.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ def rule_error(
 
 
 def _share_of_proved(size: int) -> float:
-    """Return the typical loss among this many rules, as a share of the worst case.
+    """Return the 95 % bound for typical classes of this size, as a share of the proved bound.
 
     >>> round(_share_of_proved(360), 2), round(_share_of_proved(2), 2)
     (0.57, 0.81)
@@ -376,7 +376,7 @@ def score_error(
     counts: str | None = None,
     copies: int | None = None,
 ) -> ChoiceError:
-    """Return the error of a rule chosen by a score among ``copies`` ordered points."""
+    """Return the error bound of a rule; ``copies`` is the length of a stretched line, if any."""
     if isinstance(score, Crossing):
         return rule_error(
             RuleAlgorithm.CROSSING, concepts, epsilon=epsilon, relation=relation, n_users=n_users

@@ -4,8 +4,8 @@ Lemma 4.5, Lemma C.1 and Algorithm 2 of Li, Wang, Ye: a binary search for the er
 concept. Each step compares it with a guess. It counts, for the best concept, the users with more
 than t mistakes, where t separates errors below the guess from errors above it; the count gets
 Laplace noise. The printed Algorithm 2 exchanges its branches: a count that is too high means that
-the best error lies *above* the guess, so the lower end moves up. Counts are compared as sums,
-because under add or remove the number of users, by which shares would be divided, is private.
+the best error lies *above* the guess, so the lower end moves up. Counts are compared, not shares:
+under add or remove the number of users is private, so a count cannot be divided by it.
 
 As published, the comparison separates the guess from the guess plus alpha/2, its margin is sqrt(m)
 alpha/2800, and records beyond 1/alpha^2 are dropped. The calibrated form separates the guess minus
@@ -171,7 +171,7 @@ class MinErrorSearch:
         return math.ceil(max(by_noise, by_sampling))
 
     def run(self, concepts: ConceptClass, people: People, *, account: Account) -> float:
-        """Search; return the estimate. It spends the rest of the account in equal parts."""
+        """Return the estimate. The rest of the account is spent in equal parts, one per round."""
         walk = None
         if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
             walk = people.walk(Along(concepts))

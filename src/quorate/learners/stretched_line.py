@@ -2,10 +2,10 @@
 
 A private choice among 2^32 points finds a good point only if it outweighs all the others, and most
 points of a huge domain are far away from all people. Once a central position was released, the line
-may be stretched around it. Then each octave of distance weighs about the same, so that of 2^32
-points those near the people weigh as much as all the others together. Every point keeps at least
-one copy, so every point can be chosen, and a choice on the stretched line is a choice on the
-original line.
+may be stretched around it. Then each octave of distance from the centre weighs about the same, and
+the points near the centre weigh about as much as the many far ones. Every point keeps at least one
+copy, so every point can be chosen, and a choice on the stretched line is a choice on the original
+line.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class Coded:
     columns: tuple[Any, ...] | None = None
 
     def __call__(self, part: UserData) -> UserData:
-        """Return the users of a part, under their keys, with codes as records."""
+        """Return the users of one part of the data, with their keys, and codes as records."""
         rows, users = numbered_records(part)
         if self.columns is not None:
             codes = [each(rows) for each in self.columns]

@@ -81,7 +81,7 @@ class Tables:
         return np.repeat(self.weights or np.ones(len(self.tables)), self.sizes)
 
     def held(self, people: UserData) -> tuple[Integers, Integers, Floats]:
-        """Return the owner of each cell, its index, and its number of records."""
+        """Return the cells of each person: the person, the cell's index, its weighted records."""
         owners = people.user_index().astype(np.int64)
         codes = [*people.X.astype(np.int64).T]
         if any(len(self.levels) - 1 in table for table in self.tables):
@@ -191,7 +191,7 @@ class Contrasts:
         return np.sqrt(squares)
 
     def shares(self, totals: Floats, least: float) -> list[Floats]:
-        """Return the shares of the codes of each column, from totals; ``least`` many records.
+        """Return the shares of the codes of each column; ``least`` is the least number of records.
 
         >>> [x.tolist() for x in Contrasts((2, 2)).shares(np.array([-1, 1, 0, 0, 1.0]), 1.0)]
         [[0.25, 0.75], [0.5, 0.5]]
@@ -224,7 +224,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class RecordBins:
-    """The first edge that a person's number of records does not exceed; none without one.
+    """The first edge that a person's number of records does not exceed; -1 without a record.
 
     >>> RecordBins((1.0, 2.0, 4.0))(UserData(np.zeros((4, 1)), offsets=[0, 1, 4, 4])).tolist()
     [0, 2, -1]
@@ -238,7 +238,7 @@ class RecordBins:
 
 
 def _labels(lengths: Floats, edges: Sequence[float]) -> Integers:
-    # A whole number that is computed as a root stays at its edge.
+    # A whole length stays at its edge, although it is computed as a rounded root.
     found = np.searchsorted(np.array(edges) * (1 + 2.0**-40), lengths)
     return np.where(lengths > 0, np.minimum(found, len(edges) - 1), -1)
 
@@ -264,7 +264,7 @@ class Repeats:
         return Ball(math.sqrt(size), dimension=size, signed=False, entry=1.0)
 
     def __call__(self, users: UserData) -> Floats:
-        """Return one row per user: a number for each column, and the last 1 or 0."""
+        """Return one row per user: a rate for each column, then 1 (or 0 below two records)."""
         counts = users.record_counts().astype(np.int64)
         pairs = counts * (counts - 1)
         owners = users.user_index().astype(np.int64)

@@ -240,7 +240,7 @@ class SyntheticModel:
         return np.asarray((codes[::2] == codes[1::2]).mean(axis=0))
 
     def tables(self, tree: Tree) -> dict[tuple[int, int], Floats]:
-        """Return the tables of all pairs of columns as shares, with another tree."""
+        """Return the tables of all pairs of columns, as shares, that ``tree`` implies."""
         inside = []
         for levels, within in zip(self.levels, self.within, strict=False):
             spread = np.zeros((max(levels) + 1, len(levels)))

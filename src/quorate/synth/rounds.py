@@ -238,7 +238,8 @@ class Rounds:
         """Return the tree, and the mean distance of its tables from independence.
 
         The number of records is connected to one column only, the one that depends on it most. Its
-        tables are long vectors, whose noise would be that of the pairs of columns too.
+        tables have many cells, and the noise of all tables is proportional to the longest
+        contribution.
         """
         shares = [*(nearest_shares(table.counts) for table in alone), held.shares(held.cap)]
         known = [_by_level(own, each) for own, each in zip(levels, shares, strict=True)]
@@ -493,10 +494,10 @@ def _seen(tail: Tail) -> Floats:
 def _cap(tail: Tail, noise: float, dependence: float) -> float:
     """Return the edge that minimises noise plus clipping bias.
 
-    Only shares matter, so clipping costs no more than the change of people's weights relative to
-    each other: half of the sum of these changes. ``noise`` is the error of a table by noise, in
-    total variation per unit of length. A table at distance d from its prediction is shrunk, which
-    makes its error d n / sqrt(d^2 + n^2) for noise of n.
+    Only shares matter, so the clipping bias depends only on how clipping changes the relative
+    weights of people. It is at most half of the sum of these changes. ``noise`` is the error of a
+    table by noise, in total variation per unit of length. A table at distance d from its prediction
+    is shrunk, which makes its error d n / sqrt(d^2 + n^2) for noise of n.
 
     >>> alike = Tail(edges=ladder(1.0, 8.0, 1), counts=np.array([0.0, 0.0, 0.0, 900.0]), size=1.0)
     >>> _cap(alike, 0.01, 1.0)

@@ -6,9 +6,9 @@ distributions. The difference between table and prediction has a prior with vari
 to that product, so that the mean chi-squared distance from independence is a single number. Along
 an ordered column, neighbouring bins are correlated by :math:`e^{-|u-v|/\ell}`, where u and v are
 the ranks of their middle records. The covariance is a Kronecker product and all cells have the same
-noise, so that the coordinates along its axes are independent. Each of them has a normal prior with
-one variance of many; how many have which is estimated from all of them together. [2]_ Their
-posterior means are exact.
+noise, so that the coordinates along its axes are independent. Each of them has a normal prior whose
+variance is one of a fixed list. The share of coordinates with each variance is estimated from all
+coordinates together. [2]_ Their posterior means are exact.
 
 Variances and correlation lengths maximise the likelihood of the noisy table (empirical Bayes). So
 nothing is tuned: a table without dependence becomes its prediction, a few strong dependences stay,
@@ -158,7 +158,7 @@ def _posterior(values: Floats, weights: Floats, noise: float) -> Floats:
 
 
 def _turned(values: Floats, matrix: Floats, axis: int) -> Floats:
-    """Multiply a matrix with one axis."""
+    """Multiply one axis of a table by a matrix."""
     return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
 
 

@@ -1,12 +1,12 @@
 r"""An exact distribution over several columns whose dependences form a forest.
 
-Given the *hub* (a column on which all others may depend, or none) each column depends on at most
-one other, its parent. Marginals of all pairs are computed by message passing, and so is the
-conditional distribution of some columns given the others; nothing is approximated.
+All columns may depend on one column, the *hub*; there may be none. Given the hub, each column
+depends on at most one other, its parent. Marginals of all pairs, and the conditional distribution
+of some columns given the others, are computed exactly, by message passing.
 
-Its tables are the conditional distributions of each column, so that tables of the edges that agree
-on the columns they share determine it; it is the distribution of largest entropy with these tables.
-[1]_ Everything here is computed from released numbers.
+The distribution is stored as one table per column: its conditional distribution given its parent.
+Tables of the edges determine it if they agree on the columns they share. It is the distribution of
+largest entropy with these tables. [1]_ Everything here is computed from released numbers.
 
 References
 ----------

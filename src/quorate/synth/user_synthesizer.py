@@ -260,7 +260,7 @@ class UserSynthesizer(UserStatistic):
         return [column.name for column in columns].index(self.target)
 
     def _coded(self, X: Any, users: Any, columns: tuple[SynthColumn, ...]) -> Crowd:
-        """Return people with codes as records; set which columns were read."""
+        """Return people with codes as records, and set the attributes that name the columns."""
         if isinstance(X, Crowd):
             people = self._crowd(X)
             if X.feature_names is not None:

@@ -89,7 +89,7 @@ class Terms:
     parts : int
         How many numbers each cell has: records, users, and one for each column that is summed.
     looks : int
-        How many caps have to be found.
+        How many caps are estimated, each by a tally.
     centres : int, default=0
         How many columns are summed relative to a rough private median.
 
@@ -117,7 +117,7 @@ class Terms:
 
     @property
     def apart(self) -> int:
-        """The largest distance between the contributions of two users, in caps."""
+        """The largest distance between two users' contributions, in multiples of the cap."""
         return self.tally if self.groups > 1 else 1
 
     @property
@@ -131,7 +131,7 @@ class Terms:
         return math.sqrt(self.apart * self.parts) / self.mu if self.mu else math.inf
 
     def gaussian(self, held: float) -> bool:
-        """Return whether Gaussian noise is smaller for people in this many groups."""
+        """Return whether Gaussian noise is smaller than Laplace for people in ``held`` groups."""
         return self.groups > 1 and self.gaussian_noise < evenness(held) * self.laplace_noise
 
     def look(self, held: float, *, gaussian: bool, n_users: float) -> float:

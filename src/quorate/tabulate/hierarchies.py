@@ -47,7 +47,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Level:
-    """The numbers of one level: values, variances, and the parts of the bounds besides noise."""
+    """The numbers of one level: values, variances, and what their bounds allow beyond noise."""
 
     values: Floats
     variances: Floats
@@ -66,9 +66,9 @@ class _Level:
     def beside(self, released: _Level) -> Estimates:
         """Return these adjusted numbers with bounds, given the released numbers.
 
-        The clipping bias of many children may have one direction, so that a bound would grow. In
-        that case the bound of the released number is used, plus the distance from it. The choice
-        between the two depends on errors and bounds alone, not on the values.
+        The clipping biases of many children may add up, so that the adjusted bound is larger. In
+        that case the bound of the released number is used, plus the distance between the two
+        numbers. The choice between the two depends on errors and bounds alone, not on the values.
         """
         own, distance = released.bounds, np.abs(self.values - released.values)
         bounds = np.where(self.bounds <= own, self.bounds, own + distance)

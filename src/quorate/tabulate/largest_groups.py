@@ -60,7 +60,7 @@ class _Records:
         return (self.groups,)
 
     def __call__(self, users: UserData) -> Iterator[tuple[EllipsisType, Integers]]:
-        """Yield a table for each block of users."""
+        """Yield, for each block of users, their records in each group."""
         cells = cells_of(users)
         held = cells.X[:, 1].astype(np.int64)
         most = max(1, _BLOCK // self.groups)

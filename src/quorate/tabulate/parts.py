@@ -61,7 +61,7 @@ class Part:
 
     @property
     def signed(self) -> bool:
-        """Whether it can be negative."""
+        """Whether the value of a cell can be negative."""
         return self.column is not None and self.column.lower < self.centre
 
     def values(self, cells: Cells) -> Floats:
@@ -75,7 +75,7 @@ class Part:
         return cells.X[:, 2 + self.place] * column.step + counts * (column.middle - self.centre)
 
     def bound(self, cap: float, groups: int, norm: int, relation: Relation) -> tuple[Ball, float]:
-        """Return the bound of a person's contribution, in units of one person's largest effect."""
+        """Return the bound of a contribution in units of the sensitivity, and this unit."""
         entry = 1.0 if self.kind == "people" else math.inf
         whole = Ball(cap, dimension=groups, norm=norm, signed=self.signed, entry=entry)
         unit = whole.change(relation)[norm - 1]
@@ -84,7 +84,7 @@ class Part:
 
 @dataclass(frozen=True)
 class LengthLabels:
-    """For each user the index of the first edge that the contribution does not exceed.
+    """For each user the index of the first edge that is at least the length of the contribution.
 
     The label is -1 (none) for a user without records.
     """
@@ -98,14 +98,14 @@ class LengthLabels:
         cells = cells_of(people)
         values = self.part.values(cells)[None]
         lengths = lengths_of(values, cells.owners, cells.n_users, norm=self.norm)
-        # A whole number that is computed as a root stays at its edge.
+        # A whole length stays at its edge, although it is computed as a rounded root.
         found = np.searchsorted(np.array(self.edges) * (1 + 2.0**-40), lengths)
         return np.where(lengths > 0, np.minimum(found, len(self.edges) - 1), -1)
 
 
 @dataclass(frozen=True)
 class HeldOften:
-    """Label 0 for every user who is in a group."""
+    """Label 0 for every user with a record, -1 for the others."""
 
     def __call__(self, people: UserData) -> Integers:
         """Return one label per user."""
@@ -142,7 +142,7 @@ class Held:
     units: tuple[float, ...]
 
     def __call__(self, people: UserData) -> tuple[Integers, Integers, list[Floats]]:
-        """Return the owner of each cell, its group, and its values."""
+        """Return the user, the group and the values of each cell."""
         cells = cells_of(people)
         pairs = zip(self.parts, self.units, strict=True)
         return cells.owners, cells.groups, [part.values(cells) / unit for part, unit in pairs]

@@ -73,14 +73,14 @@ class PhrasesError(StatedError):
 
     @property
     def bound(self) -> float:
-        """How many people suffice if each of them uses ``most`` different phrases."""
+        """The number of people that suffices if each of them uses ``most`` different phrases."""
         return float(self.people[-1][1])
 
     @property
     def worst(self) -> float:
         """Infinite, because a person votes for at most ``most`` phrases.
 
-        A person with more may not vote for this one.
+        A person who uses more phrases may not vote for this one.
         """
         return math.inf
 
@@ -394,7 +394,8 @@ def plan_unions(
 def needed(unions: Sequence[SetUnion], size: int, *, beta: float) -> int:
     """Return how many people a phrase of the last length needs, including its parts.
 
-    Such a phrase needs two phrases of the length before, four of the one before that, and so on.
+    A phrase is found only if its two parts of the previous length were found; each of these has two
+    parts as well, and so on.
     """
     return unions[-1].people_needed(beta / (2 ** len(unions) - 1), size)
 

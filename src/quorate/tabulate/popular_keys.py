@@ -26,7 +26,7 @@ __all__ = ["popular_keys"]
 
 @dataclass(frozen=True)
 class _Keys:
-    """The same people with the codes of their records' keys alone."""
+    """The same people; their records contain only the codes of the keys."""
 
     columns: tuple[int, ...]
 
@@ -37,7 +37,7 @@ class _Keys:
 
 @dataclass(frozen=True)
 class _Ballots:
-    """The key of each person's only record, as text; None without a record."""
+    """The key of each person's single record, as text; None without a record."""
 
     labels: tuple[LabelNumbers | PrivateLabels, ...]
 

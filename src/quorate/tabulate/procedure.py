@@ -196,7 +196,7 @@ class Procedure:
         norm: int,
         edges: Floats,
         steps: int,
-        closed: bool = False,  # noqa: FBT001, FBT002 - as Tail has it
+        closed: bool = False,  # noqa: FBT001, FBT002 - the order of Tail's arguments
         unseen: int = 0,
     ) -> Tail:
         """Release a tally of the lengths of people's contributions."""
@@ -212,7 +212,7 @@ class Procedure:
             closed=closed,
             unseen=unseen,
             whole=part.column is None and norm == 1,
-            # Who holds anything holds a record, which stands for lengths from a half on.
+            # Everybody who is counted has at least one record, which represents lengths from 1/2.
             shortest=0.5 if part.column is None else 0.0,
         )
 
@@ -237,7 +237,8 @@ class Procedure:
             if name not in self.caps:
                 tail = self._look(part, self.seen, self.norm, *self._edges(part, caps.get("rows")))
                 if part.column and "rows" in self.tails:
-                    # A value has a finite mean: sums fall like 1/x (Markov) or like records.
+                    # A value has a finite mean. So the tail of sums falls at least like 1/x
+                    # (Markov) or that of records.
                     tail = replace(tail, least=min(1.0, self.tails["rows"].index(1 - CONFIDENCE)))
                 self.tails[name] = tail
                 caps[name] = tail.cap(self._pressure(self.seen))
@@ -246,10 +247,10 @@ class Procedure:
         return caps
 
     def _edges(self, part: Part, rows: float | None) -> tuple[Floats, int, bool, int]:
-        """Return the edges of a tally, how fine they are, and the arguments of :class:`Tail`.
+        """Return the edges of a tally, and ``steps``, ``closed`` and ``unseen`` of :class:`Tail`.
 
-        If nobody is seen, the bound assumes for sums of capped records that each is at the end of
-        its range, and for other sums that a person has one such record.
+        If nobody is detected, the bound assumes the worst. For sums of capped records, every value
+        is at the end of its range. For other sums, a person has one record with such a value.
         """
         column, steps = part.column, self.seen.steps
         if column is None:
@@ -343,11 +344,10 @@ class Procedure:
 
 
 def _share_at_most(share: Floats, persons: float) -> Floats:
-    """Return an upper bound on the share of one group, if this many people contribute to it.
+    """Return an upper bound on one group's share of the clipping bias of ``persons`` people.
 
-    The bound is twice the odds, because people with large contributions may prefer some groups. It
-    also allows two standard deviations (one case in forty) for chance among independent people,
-    because they may be few.
+    People with large contributions may prefer some groups, so the odds are doubled. People may also
+    be few, so the bound is at least the share plus two standard deviations (one case in forty).
     """
     liked = 2 * share / (1 + share)
     deviation = np.sqrt(share * (1 - share) / max(1.0, persons))

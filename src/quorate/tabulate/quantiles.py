@@ -55,7 +55,7 @@ class _Votes:
         cells = cells_of(part)
         side = np.sign(cells.X[:, self.place] - np.array(self.thresholds)[cells.groups])
         votes, longest = side / 2 + (self.fraction - 0.5), _longest(self.fraction)
-        # Who agrees with a threshold still has the length of somebody who is there.
+        # A vote for equality may be zero, but the user is clipped as if it had full length.
         present = np.bincount(cells.owners, minlength=cells.n_users)
         lengths = np.sqrt(present) if self.bound.norm == 2 else present
         own = np.maximum(lengths[cells.owners] * longest, longest)
@@ -63,7 +63,7 @@ class _Votes:
 
 
 def _longest(fraction: float) -> float:
-    """Return the length of the longer vote."""
+    """Return the absolute value of the larger vote, for one side or the other."""
     return max(fraction, 1.0 - fraction)
 
 
@@ -148,7 +148,7 @@ def group_quantiles(
 def _reach(
     values: Floats, looked: Floats, noisy: Floats, margin: float, column: ValueColumn
 ) -> Floats:
-    """Return how far the quantile can be if no noisy sum is off by more than ``margin``."""
+    """Return the largest error of the quantile if the noise of every sum is at most ``margin``."""
     lower = np.where(noisy > margin, looked, column.lower).max(axis=0)
     upper = np.where(noisy < -margin, looked, column.upper).min(axis=0)
     reach = np.maximum(values - lower, upper - values)

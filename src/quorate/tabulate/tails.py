@@ -1,13 +1,13 @@
 r"""Caps and their clipping bias from a noisy tally of lengths; only released numbers are used.
 
 The lengths of people's contributions are counted between public edges, one or two per factor of
-two. People are *detected* above an edge if some sum of counts above it is larger than noise alone
-would be in 19 of 20 cases, for all edges together. The *top* is found by going upwards from edge to
-edge. A next edge that is close needs less evidence than one that is far away, because a cap that
-is too long adds noise in proportion to its excess. Let t be the top. The expected number of people
-with lengths from t to 4 t is the noisy count of this range, but at least one noise scale. Beyond
-4 t it falls as a Pareto law, with the smallest index that the counts below t allow
-(:meth:`Tail.index`).
+two. People are *detected* above an edge if some sum of counts above it is too large for noise. The
+test is wrong in at most one of 20 cases, for all edges together. The *top* is the highest edge with
+enough evidence. The search goes upwards from edge to edge. An edge that is close to the last one
+found needs less evidence than one that is far away, because a cap that is too large adds noise in
+proportion to its excess. Let t be the top. The expected number of people with lengths from t to 4 t
+is the noisy count of this range, but at least one noise scale. Beyond 4 t it falls as a Pareto law,
+with the smallest index that the counts below t allow (:meth:`Tail.index`).
 
 The cap is the edge at which noise and clipping bias balance. The bound on the clipping bias assumes
 the slowest law that the noisy counts do not exclude, the largest number of people that noise may
@@ -79,13 +79,13 @@ class Tail:
     closed : bool, default=False
         Whether nobody is above the last edge.
     unseen : int, default=0
-        The place of the top where nobody is seen.
+        The index of the edge that is assumed to be the top if nobody is detected.
     shortest : float, default=0.0
-        Above what everybody is who is counted at the first edge; 0 if that is not known.
+        A lower bound on the lengths that are counted at the first edge; 0 if none is known.
     whole : bool, default=False
-        Whether lengths are whole numbers, each of which stands for half a unit around it.
+        Whether lengths are whole numbers; each then represents the lengths within half a unit.
     least : float, default=0.0
-        An index that the tail is known to have at least.
+        A lower bound on the index of the tail.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Tail:
 
     @property
     def _spans(self) -> int:
-        """How many sums of counts are tested at an edge: of 1, 2, 4, up to two factors of two."""
+        """How many sums of 1, 2, 4, ... counts are tested at an edge, up to a factor of four."""
         return 1 + self.steps.bit_length()
 
     @cached_property
@@ -146,9 +146,9 @@ class Tail:
 
     @cached_property
     def _farthest(self) -> int:
-        """The top, or a higher edge at which people are detected who are too few for such a cap.
+        """The top, or a higher edge with people who are too few to justify a cap there.
 
-        A bound that long is useless, so noise may cause it in only one case of four hundred.
+        Such a wide bound is useless, so noise may cause it in only one case of four hundred.
         """
         rare = self._unlikely + math.log(1 - CONFIDENCE)
         seen = [place for place, odds in enumerate(self._odds) if odds < rare]
@@ -167,15 +167,16 @@ class Tail:
         return float(places[int(np.argmin(loss))])
 
     def cut(self, cap: float) -> float:
-        """Return about how much a cap, one of the edges, cuts of all people."""
+        """Return the expected clipping bias of a cap (one of the edges), summed over all people."""
         return self._lost(cap, self.top, self._expected, 1.0, 0.0)[0]
 
     def worst(self, cap: float, *, far: bool = False) -> tuple[float, float, float]:
-        """Return how much a cap cuts of all people at most, of how many, and of one of them.
+        """Return bounds on a cap's clipping bias, the people above, and the bias of one person.
 
-        Either noise hides them: people and their index are both further off than with odds of the
-        root of one in twenty. Or some of them are longer than expected, with odds of half of that.
-        ``far`` is what not one run in a thousand exceeds.
+        The bound covers two cases. Noise may hide people: the number of people and the index of
+        their tail are then both off, each with a probability of the root of 1/20. Or some
+        contributions are longer than expected, with a probability of half of 1/20. With ``far`` the
+        bound is exceeded in less than one run of a thousand.
         """
         level, root = 1 - CONFIDENCE, math.sqrt(1 - CONFIDENCE)
         cases = (root, _EVEN), (_EVEN, level / 2)
@@ -191,7 +192,7 @@ class Tail:
         return max(lost), beyond[0][0], max(one)
 
     def index(self, level: float) -> float:
-        """Return the index that the tail has at least, except with odds of the level."""
+        """Return a lower bound on the index of the tail; it is wrong with probability ``level``."""
         return self._steepest(self._farthest, level)
 
     @cached_property
@@ -201,10 +202,10 @@ class Tail:
     def _lost(
         self, cap: float, end: int, beyond: tuple[float, float], odds: float, hides: float
     ) -> tuple[float, float]:
-        """Return what is cut of people in all, and of the longest of them.
+        """Return the clipping bias of all people together, and of the longest contribution.
 
-        So few, ``odds``, are expected to be longer than that one. If noise hides some people, all
-        lie at the upper edge of where they were counted.
+        The longest contribution is the length that only ``odds`` people are expected to exceed. If
+        noise may hide people, all lengths are assumed at the upper edge of their interval.
         """
         (people, index), start = beyond, float(self.edges[end])
         last, more = float(self.edges[-1]), math.log(max(1.0, people / odds))
@@ -218,7 +219,7 @@ class Tail:
         return lost + one * (people > 0), one
 
     def _beyond(self, end: int, level: float) -> tuple[float, float]:
-        """Return how many people are above an edge at most, and the least index of their tail."""
+        """Return an upper bound on the people above an edge, and a lower bound on their index."""
         final = len(self.edges) - 1
         if self.closed and end == final:
             return 0.0, math.inf
@@ -230,12 +231,14 @@ class Tail:
         return most, index
 
     def _steepest(self, end: int, level: float) -> float:
-        """Return the largest of the indices that the counts below an edge show.
+        """Return the largest lower bound on the index that the counts below an edge give.
 
-        Tails of activity become steeper farther out (those of equal people, log-normal and Pareto
-        laws do), so that what is shown anywhere below holds beyond. With an index of a at most, the
-        counts before a top T are at most ``((T/low)^a - 1) / (1 - (last/T)^-a)`` times those after
-        it. Noise and the draw of people are in the odds, which the windows share equally.
+        Tails of activity become steeper for larger lengths, as those of equal people, log-normal
+        and Pareto laws do. So a bound from lower lengths also holds above them. Let T be an edge,
+        and count people from ``low`` to T and from T to ``last``. With an index of at most a, the
+        first count is at most ``((T/low)^a - 1) / (1 - (last/T)^-a)`` times the second. Several
+        windows are tried. Each allows for noise and sampling error, with an equal part of
+        ``level``.
         """
         from scipy.optimize import brentq
 
@@ -262,11 +265,11 @@ class Tail:
         return found
 
     def _excess(self, up: float, top: int, last: int, ratio: float, index: float) -> float:
-        """Return by how much an index allows more people before a top than a ratio."""
+        """Return the largest ratio of counts that an index allows, minus the given ratio."""
         return math.expm1(index * up) / self._within(top, last, index) - ratio
 
     def _unsure(self, count: int, seen: float, level: float) -> float:
-        """Return by how much this many counts may be off: by noise, and as people are drawn."""
+        """Return the error bound of a sum of ``count`` counts: noise and sampling error."""
         from scipy.special import ndtri
 
         noise = noise_quantile(count, level) * self.size
@@ -276,17 +279,17 @@ class Tail:
         return float(self.edges[place]) + self.whole / 2
 
     def _within(self, start: int, last: int, index: float) -> float:
-        """Return what part of those above one edge is no longer than another one."""
+        """Return the share of the people above edge ``start`` who are not above edge ``last``."""
         if last == len(self.edges) - 1:
             return 1.0
         ratio = self._length(last) / self._length(start)
         return -math.expm1(-max(index, _FLAT) * math.log(ratio))
 
     def _below(self, cap: float, top: int, beyond: float, *, at_most: bool) -> float:
-        """Return the integral of people above a length, from the cap to the top.
+        """Return the integral, from the cap to the top, of the number of people above each length.
 
-        People are assumed to lie evenly between two edges; for an upper bound, all at the upper
-        one.
+        Lengths are assumed to be uniform between two edges; for an upper bound, all at the upper
+        edge.
         """
         found, above = 0.0, beyond
         for place in range(top, 0, -1):
@@ -315,7 +318,7 @@ def _pareto(low: float, high: float, start: float, index: float) -> float:
 
 @lru_cache(maxsize=4096)
 def noise_quantile(count: int, level: float) -> float:
-    """Return what this many standard Laplace variables add up to with odds of ``level``.
+    """Return what a sum of ``count`` standard Laplace variables exceeds with probability ``level``.
 
     >>> round(noise_quantile(1, 0.05), 3), round(noise_quantile(4, 0.05), 2), noise_quantile(0, 0.1)
     (2.303, 4.63, 0.0)

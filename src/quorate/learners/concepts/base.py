@@ -89,7 +89,7 @@ class LabelledRecords:
         return votes.astype(np.int64).reshape(self.n_users, n_cells)
 
     def own_places(self) -> NDArray[Any]:
-        """Return the records' positions by user, in an order that depends on that user alone."""
+        """Return each user's record positions; their order depends on that user's records only."""
         offsets = np.searchsorted(self.user, np.arange(self.n_users + 1))
         return random_places(self.X.astype(np.float64), self.y.astype(np.float64), offsets)
 
@@ -380,7 +380,7 @@ class ConceptClass(ABC):
             yield slice(start, stop), found.astype(np.int32, copy=False)
 
     def _counted_alone(self, records: LabelledRecords) -> NDArray[np.int64]:
-        """Count one user's mistakes with the caller's code; if it fails, all are mistakes."""
+        """Count one user's mistakes with the caller's code; all count as wrong if it fails."""
         held = len(records.y)
 
         def counted() -> NDArray[np.int64]:
@@ -423,7 +423,7 @@ class OrderedConceptClass(ConceptClass):
         """Describe every user's mistakes as a function of the hypothesis, by their changes."""
 
     def events_of(self, users: UserData) -> MistakeEvents:
-        """Return ``mistake_events``; a class of the caller is called for one user at a time."""
+        """Return ``mistake_events``; for a class written by the caller, one user at a time."""
         if self.keeps_users_apart:
             return self.mistake_events(users)
         users = in_own_order(users)

@@ -1,9 +1,10 @@
 """Mistakes along an ordered class, stored as changes (section 5 of paper L, and L6).
 
 Over an ordered class a user's number of mistakes is constant between that user's records. When the
-hypothesis passes a record, the number moves from e to e + 1 or e - 1. Of all indicators "more than
-t mistakes" exactly one changes, that of t = min(e, e'). So each change belongs to one t, and one
-sort gives the number of users above t for every hypothesis and every t.
+hypothesis passes a record, the number moves from e to e + 1 or e - 1. Exactly one of the indicators
+"more than t mistakes" then changes: the one with t = e or, after a decrease, t = e - 1. So each
+change belongs to one t, and one sort gives the number of users above t for every hypothesis and
+every t.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class BestRanges:
         return self.first[starts], self.last[stops]
 
     def middle(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the ends of each user's middle range (the left one of two)."""
+        """Return the ends of each user's middle best range (of two middle ranges, the left one)."""
         if self.user.size == 0:
             return self.first, self.last
         starts = self._first_entries()
@@ -155,7 +156,7 @@ class MistakeEvents:
 
     @cached_property
     def level(self) -> NDArray[np.int64]:
-        """The one t for which each change moves "more than t mistakes"."""
+        """For each change, the only t for which it changes "more than t mistakes"."""
         return np.minimum(self.before, self.after)
 
     def _accumulate(
@@ -175,7 +176,7 @@ class MistakeEvents:
         )
 
     def total(self, *, cap: int | None = None) -> NDArray[np.int64]:
-        """Add up the users' mistakes for each piece; each user's are clipped at ``cap`` (K1)."""
+        """Add up the mistakes for each piece, with each user's mistakes clipped at ``cap`` (K1)."""
         if cap is None:
             return self._accumulate(self.after - self.before, initial=int(self.initial.sum()))
         _validate.positive_integer(cap=cap)

@@ -39,7 +39,7 @@ class AnyMistake(AdditiveScore):
 
     @property
     def bound(self) -> int:
-        """One vote."""
+        """The bound of a contribution: one."""
         return 1
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.bool_]:

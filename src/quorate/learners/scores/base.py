@@ -1,10 +1,11 @@
 """The interface of scores: one bounded contribution per user, added up to integer losses.
 
-A *loss* is what the selection minimises; every hypothesis has one. Each score states how far one
-user can move any loss (its sensitivity, an integer) under both neighbouring relations. The core
-clips contributions accordingly, and the sealed losses carry this sensitivity. Users may have
-different numbers of records, missing values or adversarial values. A user's contribution depends
-only on that user's own mistakes and number of records, and is always within its bound.
+A *loss* is what the selection minimises; every hypothesis has one. Each score states its
+sensitivity, an integer: the largest change of any loss by one user, under both neighbouring
+relations. The core clips contributions accordingly, and the sealed losses carry this sensitivity.
+Users may have different numbers of records, missing values or adversarial values. A user's
+contribution depends only on that user's own mistakes and number of records, and is always within
+its bound.
 
 The same score runs on two kinds of input: :meth:`Score.losses_over` a finite class (users in rows,
 read in blocks) and :meth:`Score.losses_along` an ordered class of any size (read as steps).
@@ -113,7 +114,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Judged:
-    """The users' contributions for a finite class, for one or several scores."""
+    """The contributions of the users to one or several scores of a finite class."""
 
     concepts: ConceptClass
     scores: tuple[Score, ...]

@@ -3,7 +3,7 @@
 In expectation the best hypothesis minimises the number of users with more than t mistakes for
 *every* t. So the loss of a hypothesis is its largest excess over all t, and no t has to be chosen:
 one selection replaces Lemma 4.5 and Theorem 4.6 (L3, L4). The maximum over t costs no accuracy,
-because all counts move together (Dvoretzky-Kiefer-Wolfowitz).
+because the sampling errors of all counts are bounded together (Dvoretzky-Kiefer-Wolfowitz).
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class _Pairwise(Score):
         """Return the result of a duel for one user."""
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return the sensitivity of a loss, which is twice a worst duel."""
+        """Return the sensitivity of a loss; the loss is twice the result of the worst duel."""
         return self.verdict.sensitivity(relation)
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:

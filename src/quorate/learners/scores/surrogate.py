@@ -132,7 +132,7 @@ class Surrogate(Score):
 
 
 class _Counted(MoreThan):
-    """Whether a user has too many mistakes, as a number: 1 instead of a 2."""
+    """Whether a user has more than t mistakes, as 1 or 0, because the results are added."""
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[Any]:
         return super().contribution(mistakes, held).astype(np.int64)

@@ -138,7 +138,7 @@ def _root_floor(square: Fraction) -> int:
 
 
 def _ranges(columns: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
-    """Return the largest rise plus the largest fall of scores from one user to another."""
+    """Return, for each pair of users, the largest rise plus the largest fall among their scores."""
     up = columns[0][:, np.newaxis] - columns[0]
     step = np.empty_like(up)
     for column in columns[1:]:
@@ -148,7 +148,7 @@ def _ranges(columns: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
 
 
 def _narrowest(scores: Integers, kind: BaseKind) -> type[np.signedinteger]:
-    """Return the differences in the smallest integer type; the table is read many times."""
+    """Return the smallest integer type for the differences; their table is read many times."""
     width = scores.shape[1]
     widest = 2 * max(abs(int(scores.max(initial=0))), abs(int(scores.min(initial=0))))
     match kind:

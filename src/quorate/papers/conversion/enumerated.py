@@ -205,12 +205,12 @@ class ItemToUser:
     def _mixture(
         self, laws: tuple[Weights, ...], avoid: NDArray[np.int64], gone: int
     ) -> Mixture | None:
-        """Average over stable sets of ``gone`` users and over who else is left out."""
+        """Average over stable sets of ``gone`` users, and over the further users left out."""
         sets = _masks(self.n_users, gone)
         stable = sets[((sets[:, np.newaxis] & avoid) != 0).all(axis=1)]
         if stable.size == 0:
             return None
-        # Every stable set has equally many choices outside of it.
+        # For every stable set there is the same number of choices without its users.
         shares = ((self._choices[:, np.newaxis] & stable) == 0).sum(axis=1)
         return Mixture(tuple(int(share) for share in shares), laws)
 
@@ -225,7 +225,7 @@ def _masks(n: int, size: int) -> NDArray[np.int64]:
 
 
 def _integer_weights(weights: Sequence[Any]) -> Weights | None:
-    """Return the same proportions as integers; None if there are none."""
+    """Return weights as integers in the same proportions; None if they are invalid."""
     rationals = [exact(weight) for weight in weights]
     if min(rationals) < 0 or not sum(rationals) > 0:
         return None

@@ -123,7 +123,7 @@ class LocalMaskedParity:
 
     @property
     def _block(self) -> int:
-        """Number of users that distinguish a parity from a coin by 2.2 standard deviations."""
+        """Number of users for whom a parity and a fair coin differ by 2.2 standard deviations."""
         return math.ceil((2.2 / math.tanh(self.epsilon / 2)) ** 2 * 4)
 
     def learn(

@@ -223,7 +223,7 @@ def private_cross_val_score(  # noqa: PLR0913 - those of a score, and folds
 
 
 class _Scorer(UserEstimator):
-    """Checks, charges, reads and states the guarantee of a score, in this order."""
+    """The steps of a score: check parameters, charge, read the data, state the guarantee."""
 
     _takes_crowds = True
 

@@ -160,7 +160,7 @@ class StatisticalQuery:
         return self._bounded(values)
 
     def on_users(self, users: UserData) -> Floats:
-        """Return the value of each user; the middle for those without records."""
+        """Return the value of each user; for users without records, the middle of the range."""
         offsets, counts = users.offsets, users.record_counts()
         together = getattr(self.function, "row_wise", False) and not is_of_caller(self.function)
         values = self._called(users.X, _targets(users)) if together else None
@@ -193,14 +193,14 @@ class StatisticalQuery:
         y: NDArray[np.float64],
         offsets: NDArray[np.int64],
     ) -> None:
-        """Write the values of each user's records; those of a user who makes it raise stay NaN."""
+        """Write the values of each user's records; they stay NaN if the function raises."""
         for first, last in pairwise(offsets.tolist()):
             alone = self._called(X[first:last], y[first:last]) if first < last else None
             if alone is not None:
                 values[first:last] = alone
 
     def _called(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> Floats | None:
-        """Return what the function returns, one float per record; None if it did not."""
+        """Return the function's values, one float per record; None if it failed."""
 
         def run() -> Floats:
             return np.asarray(self.function(X, y)).astype(np.float64)

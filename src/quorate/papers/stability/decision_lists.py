@@ -5,8 +5,8 @@ instead of deterministic. Every rule that decides enough of the open records, an
 correctly, is as good as any other, because a list that begins with it can still be completed. So a
 rule loses points only for wrong records and for missing coverage, and the shared Gumbel numbers
 choose among the rest. The coverage of a rule would be a bad score, because it differs from user to
-user. For longer terms it is rounded to powers of 16, in the same way for all users. Ending the list
-with a default is one of the choices. All users are processed at once.
+user. For longer terms the score contains the coverage, rounded to powers of 16 in the same way for
+all users. Ending the list with a default is one of the choices. All users are processed at once.
 """
 
 from __future__ import annotations
@@ -241,12 +241,12 @@ class DecisionListRule(StableRule):
 def _levels(
     hits: NDArray[np.int64], counts: NDArray[np.int64], offset: float
 ) -> NDArray[np.float64]:
-    """Return levels of terms: a term that decides 16 times as many records is one level better.
+    """Return the levels of terms; a term that decides 16 times as many records is one level better.
 
     All users share the random offset of the levels.
 
-    For longer terms there are pure subsets of every size, and a list of small subsets would never
-    end.
+    Without levels, longer terms could select very small sets of records without mistakes, and the
+    list would become very long.
     """
     share = np.maximum(hits, 1) / counts[:, np.newaxis]
     return np.asarray(_READY * np.floor(-0.25 * np.log2(share) + offset))

@@ -1,7 +1,7 @@
 r"""The outputs of a private learner on public data represent its class (G12, Algorithm 6).
 
-By group privacy over all n users, whatever a private learner returns on its own data it also
-returns on any other data, such as public data, with a probability smaller by a factor of at most
+By group privacy over all n users, an output of a private learner on its own data also appears on
+any other data, for example public data. Its probability there is smaller by a factor of at most
 :math:`e^{\varepsilon n}`. So :math:`100 \lceil e^{\varepsilon n} \rceil` outputs on public data
 contain a good hypothesis for every target. Hence no class can be learned privately by fewer users
 than its representation dimension allows; see :func:`quorate.planning.limits.representation_users`.

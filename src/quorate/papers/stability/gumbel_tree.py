@@ -168,7 +168,7 @@ class GumbelTree:
         return self._tops[level, place]
 
     def _split(self, level: int, place: int) -> None:
-        """Draw the maxima of both halves of a node from its own."""
+        """Draw the maxima of both halves of a node, given the maximum of the node."""
         top = self.top(level, place)
         left, right = 2 * place, 2 * place + 1
         sizes = [high - low for low, high in (self._range(level + 1, h) for h in (left, right))]

@@ -344,7 +344,7 @@ class ListRule(StableRule):
         return [_gumbel(outcome_id(h), stream) for h in hypotheses]
 
     def _chunks(self, users: UserData, seed: SharedSeed) -> tuple[UserData, NDArray[np.int64]]:
-        """Return all chunks as users of their own, and the user that each belongs to."""
+        """Return each chunk as one user, and the index of the real user it belongs to."""
         # Which records lie together is drawn by the seed from what the user holds.
         users = in_own_order(users, word=seed.words("order", np.zeros(1, np.int64))[0])
         records = labelled_records(users, n_features=self.n_features)
@@ -363,7 +363,7 @@ class ListRule(StableRule):
 
 
 def _samples(users: UserData, places: NDArray[np.int64]) -> UserData:
-    """Return one user for each row of record indices."""
+    """Return a data set with one user for each row of record indices."""
     y = None if users.y is None else users.y[places.ravel()]
     offsets = np.arange(len(places) + 1) * places.shape[1]
     return UserData(users.X[places.ravel()], y, offsets=offsets)

@@ -210,7 +210,7 @@ class AmplifiedRule(StableRule):
         return key_array(filled, size=self.size)
 
     def _parts(self, users: UserData) -> UserData:
-        """Return every user's chunks as users of their own; empty chunks stay empty."""
+        """Return a data set in which every chunk is one user; empty chunks stay empty."""
         users = in_own_order(users)
         counts = users.record_counts()
         cuts = np.arange(self.chunks + 1) * counts[:, np.newaxis] // self.chunks

@@ -322,7 +322,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return self
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise an error if no user would be honest, so that no report could hide the others.
+        """Raise an error if no user would be honest: no honest report could hide the others.
 
         With counts of buckets, also raise if delta is too small for the tables of this many users.
         """
@@ -423,7 +423,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     @property
     def _charged_delta(self) -> float:
-        """Zero if a pure choice is used, because an unused delta need not be paid."""
+        """The delta that is charged: zero for a pure choice, which does not use it."""
         pure = self.trust == "central" and self._selection(self._rule()).pure
         return 0.0 if pure else self.delta
 

@@ -1,7 +1,8 @@
 """Decision stumps: one cut point on one of d features, in either direction.
 
 For each feature, one histogram over the public cut points and one cumulative sum give the mistakes
-of all its stumps. The opposite direction has the other records of the user as mistakes.
+of all its stumps. The stump with the opposite direction is wrong exactly where the first one is
+right.
 """
 
 from __future__ import annotations

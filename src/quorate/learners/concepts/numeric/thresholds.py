@@ -1,9 +1,9 @@
 """Cut-offs on one ordered feature, and the public domain of its values.
 
-The class of paper L, section 5 (L5, L6). A cut-off u means "x >= u". The domain has D points,
-numbered from 0: integers (up to 2**63 of them) or floats on a public grid. So there are D + 1
-different cut-offs, including "always 1" (the lowest) and "always 0" (above the highest). Values are
-clipped to the domain and rounded down to its grid, so that the rule "x >= value(j)" and the
+This is the class of section 5 of paper L (L5, L6). A cut-off u means "x >= u". The domain has D
+points, numbered from 0: integers (up to 2**63 of them) or floats on a public grid. So there are D +
+1 different cut-offs, including "always 1" (the lowest) and "always 0" (above the highest). Values
+are clipped to the domain and rounded down to its grid, so that the rule "x >= value(j)" and the
 position of x always agree, in floating point too. Intervals, rectangles and point functions use
 such a domain as well. Small domains have a matrix of mistakes; all domains have ``mistake_events``.
 """
@@ -429,7 +429,7 @@ def _opposite(events: MistakeEvents, counts: NDArray[np.int64]) -> MistakeEvents
 
 
 def _joined(above: MistakeEvents, below: MistakeEvents) -> MistakeEvents:
-    """Go along ``above``, then along ``below`` without its constant ends."""
+    """Concatenate the lines ``above`` and ``below``, without the constant ends of ``below``."""
     points = above.size - 1
     inside = below.positions < np.uint64(points)
     return MistakeEvents(
