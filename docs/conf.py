@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
     "show_signature": False,
+    "min_reported_time": float("inf"),
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "first_notebook_cell": "%matplotlib inline",

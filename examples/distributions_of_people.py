@@ -48,14 +48,15 @@ print(runs.guarantee_)
 
 # %%
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+figure, (above, below) = plt.subplots(2, 1, figsize=(5.6, 6), layout="constrained")
+bins = [f"{a}-{b - 1}" for a, b in pairwise(EDGES)]
 shown = (
-    (left, SIDES, sides, exact_sides, "batting side"),
-    (right, [f"{a}-{b - 1}" for a, b in pairwise(EDGES)], runs, exact_runs, ""),
+    (above, SIDES, sides, exact_sides, "batting side"),
+    (below, bins, runs, exact_runs, "home runs in a season"),
 )
 for axes, labels, fit, exact, title in shown:
     axes.bar(labels, fit.pmf_, yerr=fit.error_.bound, capsize=4, alpha=0.6, label="private")
     axes.plot(labels, exact, "kx", markersize=9, label="exact")
-    axes.set(ylabel="share of players", title=title or "home runs in a season")
-left.legend()
+    axes.set(ylabel="share of players", title=title)
+above.legend()
 plt.show()

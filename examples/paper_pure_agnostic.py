@@ -54,4 +54,4 @@ plt.show()
 for m in (1, 16, 256):
     t, gap = separation(m, 0.1, 0.15)
     proved = published_separation(m, 0.1, 0.15) / 700
-    print(f"{m} records, more than {t} mistakes: shares differ by {gap:.3f}, proved {proved:.5f}")
+    print(f"records {m}, mistakes above {t}: shares differ by {gap:.3f}, proved {proved:.5f}")

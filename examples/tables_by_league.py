@@ -54,11 +54,11 @@ print(private.guarantee_)
 
 # %%
 
-figure, all_axes = plt.subplots(1, 4, figsize=(9, 3), layout="constrained", sharey=True)
-for j, (axes, name) in enumerate(zip(all_axes, names, strict=True)):
+figure, panels = plt.subplots(2, 2, figsize=(6.4, 5), layout="constrained", sharey=True)
+for j, (axes, name) in enumerate(zip(panels.flat, names, strict=True)):
     axes.errorbar(table[name], LEAGUES, xerr=stated[:, j], fmt="o", capsize=4, label="private")
     axes.plot(exact[name], LEAGUES, "kx", markersize=9, label="exact")
     axes.set_xlabel(name.replace("_", " "))
-all_axes[0].invert_yaxis()
-all_axes[0].legend()
+panels[0, 0].invert_yaxis()
+panels[0, 0].legend()
 plt.show()

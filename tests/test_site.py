@@ -238,6 +238,16 @@ def test_nothing_is_fetched_from_elsewhere_when_a_page_is_read():
     assert 'html_math_renderer = "mathml"' in (DOCS / "conf.py").read_text()
 
 
+def test_the_panels_of_a_picture_leave_its_letters_readable_on_a_phone():
+    # A page of 390 pixels shows a picture of 7 inches at 50 pixels an inch: letters of 10 points
+    # are 7 pixels high, and in a row of panels their numbers would run into each other.
+    texts = {path.name: path.read_text() for path in (ROOT / "examples").glob("*.py")}
+    wide = re.compile(r"subplots\(1, [2-9]|figsize=\((?:[89]|\d\d)|fontsize=[1-7]\b")
+    assert [name for name, text in texts.items() if wide.search(text)] == []
+    assert wide.search("plt.subplots(1, 2, figsize=(6, 3))")
+    assert wide.search("plt.subplots(figsize=(8, 3.6))")
+
+
 # A million nodes live until the end: looking for those that do not takes a sixth of the time, in
 # which line of its module a name is defined another sixth, and notes that nobody reads a twentieth.
 PATIENT_SPHINX = """
