@@ -109,9 +109,9 @@ def refuse_neighbours(
     batch_of: Callable[[NDArray[Any], NDArray[Any]], Any],
     shape: tuple[int, int, int],
 ) -> None:
-    """Refuse a program of batches of this shape in which one place's result depends on others.
+    """Refuse a program if, in a batch of this shape, one place's result depends on other places.
 
-    ``batch_of`` makes a batch of rows and of which of them are records.
+    ``batch_of`` makes a batch from rows and from marks of the rows that are records.
     """
 
     def asked() -> tuple[NDArray[Any], NDArray[Any]]:

@@ -160,7 +160,7 @@ def _named(code: CodeType) -> tuple[str, ...]:
 
 
 def content_of(cell: Any) -> Any:
-    """Return what a cell of a closure holds; None if nothing yet.
+    """Return the content of a closure's cell; None if it is still empty.
 
     >>> [content_of(cell) for cell in (lambda x: lambda: x)(7).__closure__]
     [7]

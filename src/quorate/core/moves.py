@@ -1,7 +1,8 @@
-"""The sensitivity of a vector of integers: its exact *moves* by one user, under one relation.
+"""The exact sensitivity of a vector of integers under one relation: its *moves* by one user.
 
-A sealed number carries its moves from where it was computed to where it is released, so no code in
-between states a sensitivity. The lengths are integers or fractions and are never too small.
+"One user moves a coordinate by at most b" means that its sensitivity is b. A sealed number carries
+its moves from the query to the release, so no code in between states a sensitivity. The lengths are
+integers or fractions and are never too small.
 """
 
 from __future__ import annotations
@@ -67,8 +68,7 @@ class Moves:
     def of_counts(cls, coordinates: int, *, rising: bool = False) -> Moves:
         """Return the moves of counts of users up to increasing thresholds.
 
-        One user has one value: all counts from this value on change, in one direction, by at most
-        1.
+        One user has one value, so all counts that change do so by 1 and in one direction.
         """
         return cls(coordinates, coordinates, 1, 1, rising)
 
@@ -87,10 +87,10 @@ class Moves:
 
     @classmethod
     def of_scores(cls, bound: Length, *, coordinates: int, one_sided: bool) -> Moves:
-        """Return the moves of scores, each of which one user moves by at most ``bound``.
+        """Return the moves of scores, if one user changes each score by at most ``bound``.
 
-        ``one_sided`` says that all scores move in the same direction, as under add or remove when
-        no user lowers a score.
+        ``one_sided`` states that all scores change in the same direction. Under add or remove this
+        is the case if no user lowers a score.
         """
         spread = bound if one_sided else 2 * bound
         return cls(coordinates * bound, coordinates * bound**2, bound, spread)
@@ -134,7 +134,7 @@ class Moves:
         )
 
     def plus(self, other: Moves) -> Moves:
-        """Return the moves of a sum of two vectors: the same user moves both.
+        """Return the moves of a sum of two vectors; one user may change both.
 
         >>> Moves(3, 9, 3, 3).plus(Moves(4, 16, 4, 4)).l2_squared
         Fraction(49, 1)
@@ -214,7 +214,7 @@ class Moves:
         )
 
     def of_one(self, length: Length) -> Moves:
-        """Return the moves of a single number that moves by at most ``length``."""
+        """Return the moves of a single number that one user changes by at most ``length``."""
         return Moves(length, length**2, length, length, self.rising)
 
 
@@ -248,7 +248,7 @@ class GridMoves(Moves):
 
     @property
     def largest(self) -> int:
-        """Largest change of one coordinate: at most either norm, or the widest side of a box."""
+        """Largest change of one coordinate: at most each norm, and the widest side of a box."""
         sides = 2 if self.relation is Relation.REPLACE else 1
         whole = min(self.l1, math.isqrt(self.l2_squared), sides * self.grid.max_steps)
         return min(whole, self.joint("cube_laplace")[1])

@@ -1,8 +1,9 @@
 """Things that may be spent once, by one process, and never by a copy.
 
-An open budget is stored in memory. A fork copies memory, so parent and child could both spend what
-was paid for once. So could a copy, or an object that was saved and loaded again. Every class that
-stores such a budget is :class:`OnceOnly`: it knows its process and refuses to work in any other.
+An open budget is stored in memory. A fork copies memory, so parent and child could both spend the
+same budget. A copy of the object, or an object that was saved and loaded again, could spend it once
+more too. Every class that stores such a budget is :class:`OnceOnly`: it knows its process and
+refuses to work in any other.
 
 A snapshot of a running machine that is restored twice cannot be seen from inside; see
 ``docs/known-vulnerabilities.md``.

@@ -112,7 +112,7 @@ class People:
 
     @property
     def size_bound(self) -> int:
-        """A public upper bound on the number of users, for which sums have room."""
+        """A public upper bound on the number of users; sums of so many users cannot overflow."""
         return self.__crowd.n_users if self.relation is Relation.REPLACE else _MANY_USERS
 
     @property
@@ -224,8 +224,8 @@ class People:
     def counts(self, values: PerUser, thresholds: ArrayLike, *, dimension: int = 1) -> Sealed:
         """Count the users whose number is at most each of the increasing public thresholds.
 
-        NaN is above all thresholds. ``dimension`` is how many numbers per user the function needs
-        in memory.
+        NaN counts as above all thresholds. ``dimension`` is the number of values per user that the
+        function stores in memory.
         """
         public = np.asarray(thresholds, dtype=np.float64)
         found = self._added(values, _InBatches(_Counted(values, public), dimension))
@@ -286,7 +286,7 @@ class People:
         return ballots_of(cast, order, self.relation, self.among)
 
     def each(self, values: PerUser) -> SealedRows:
-        """Return one number, or one row of them, for each user."""
+        """Return one number, or one row of numbers, for each user."""
         empty = np.asarray(values(self.__crowd.nobody()))
         parts = self._rows(values, _Rows(values))
         return seal_rows(joined_rows([empty, *parts]), self.relation, among=self.among)
@@ -351,7 +351,7 @@ class People:
 
 @dataclass(frozen=True)
 class _InBatches:
-    """Adds up ``work`` over batches of users, so that their vectors need little memory."""
+    """Adds up the results of ``work`` over batches of users, so that vectors need little memory."""
 
     work: Callable[[UserData], Integers]
     dimension: int
@@ -367,7 +367,7 @@ class _InBatches:
 class _SameUsers:
     """Refuses a change of the set of users.
 
-    If a user were split, or if the removal of a user were visible, one user would move more.
+    If a user were split, or if the removal of a user were visible, the sensitivity would be larger.
 
     The number of features is public, so it must be that of a data set without users.
     """

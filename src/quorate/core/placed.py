@@ -16,9 +16,9 @@ batch. So a batch must not shift when somebody is added, removed or has other re
   Shorter lists are padded with zeros that are marked as absent.
 
 So the bits of a user's row are a function of this user's records, the place and public numbers, if
-each row of the program is a function of its own inputs and its place. Nobody's records change a bit
-of another user's row. The rows are clipped and rounded by the grid and added up as integers, whose
-order does not matter. So a sum over users changes by one user's row, as in
+each row of the program is a function of its own inputs and its place. So no bit of it depends on
+the records of another user. The rows are clipped and rounded by the grid and added up as integers,
+whose order does not matter. So a sum over users changes by one user's row, as in
 :meth:`~quorate.core.people.People.total`.
 """
 
@@ -197,7 +197,7 @@ def slots_of(places: Integers, width: int) -> Integers:
 
 
 def _laid_out(users: UserData, numbers: Integers, length: int, word: int) -> Batch:
-    """Return the records of these users, padded; if there are too many, a public choice of them."""
+    """Return the records of some users, padded; too many records are reduced by a public choice."""
     shape = (len(numbers), length)
     own = np.flatnonzero(numbers >= 0)
     who = numbers[own]

@@ -7,7 +7,7 @@ can neither leak one by accident nor claim another sensitivity for it. Only an a
 :class:`Sealed`, and it reads the sensitivity from it.
 
 Sealed numbers support the few operations whose effect on the sensitivity is known. The proof of
-each operation is one sentence, written beside it.
+each operation is one sentence, beside the code of the operation.
 
 Python cannot hide data from code that looks for them: code that reads a private attribute can read
 the numbers. The class prevents honest mistakes only.
@@ -53,7 +53,8 @@ _KEY = object()
 class Closed(Generic[Inside]):
     """Holds a private number, and refuses whatever would show it.
 
-    ``among`` is the account of a part of the users, whom the number is about; else None.
+    If the number is about a part of the users, ``among`` is the account of that part; otherwise
+    None.
     """
 
     __slots__ = ("__inside", "among", "relation")
@@ -183,7 +184,7 @@ class Sealed(Closed[Integers]):
     __radd__ = __add__
 
     def __neg__(self) -> Sealed:
-        """Negate: the lengths of changes stay the same, and rises become falls."""
+        """Negate all coordinates: changes keep their lengths, and rises become falls."""
         moves = self.moves.times(-1) if self.moves.rising else self.moves
         return self._with(-self.__numbers, moves)
 
@@ -221,16 +222,16 @@ class Sealed(Closed[Integers]):
         return self._with(chosen, self.moves.of_some(chosen.size))
 
     def sum(self) -> Sealed:
-        """Return the sum of all coordinates, which moves by at most the L1 length."""
+        """Return the sum of all coordinates; its sensitivity is at most the L1 sensitivity."""
         total = sum(self.__numbers.tolist())
         return self._one(max(-SUM_LIMIT, min(total, SUM_LIMIT)), self.moves.of_one(self.moves.l1))
 
     def max(self, axis: int | None = None) -> Sealed:
-        """Return the largest coordinate, of all or along an axis, as sensitive as one."""
+        """Return the largest coordinate, along an axis or of all; it is as sensitive as one."""
         return self._extremes(self.__numbers.max(axis=axis))
 
     def min(self, axis: int | None = None) -> Sealed:
-        """Return the smallest coordinate, of all or along an axis, as sensitive as one."""
+        """Return the smallest coordinate, along an axis or of all; it is as sensitive as one."""
         return self._extremes(self.__numbers.min(axis=axis))
 
     def largest_of(self, choices: Iterable[NDArray[np.integer]], size: int) -> Sealed:
@@ -256,7 +257,7 @@ class Sealed(Closed[Integers]):
         return self._with(found, self.moves.cut().above_least(found.size, rows=rows))
 
     def maximum(self, other: Sealed) -> Sealed:
-        """Return the larger of two vectors in each coordinate, as sensitive as one of them."""
+        """Return the larger of two vectors in each coordinate; it is as sensitive as one."""
         self._check_same(other)
         a, b = self.moves, other.moves
         largest, rising = max(a.largest, b.largest), a.rising and b.rising
@@ -359,9 +360,9 @@ class SealedRows(Closed[NDArray[Any]]):
         return 1 if self.__rows.ndim == 1 else int(self.__rows.shape[1])
 
     def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> SealedRows:
-        """Return ``function`` of the rows; each result depends on its own row alone.
+        """Return ``function`` of the rows, with as many rows.
 
-        This is the duty of every statistic; the result has as many rows.
+        Each result must depend on its own row alone, as for every statistic.
         """
         from quorate.core.alone import refuse_other_rows
         from quorate.core.forgetting import forgetting
@@ -398,9 +399,9 @@ class SealedRows(Closed[NDArray[Any]]):
         return self._with(kept, only_present=True)
 
     def counts(self, thresholds: ArrayLike) -> Sealed:
-        """Count the rows up to each of the increasing thresholds; NaN is above all of them.
+        """Count the rows at or below each of the increasing thresholds; NaN is above all of them.
 
-        A row belongs to one user or to a pair, so replacing a user moves each count by at most 1.
+        A row belongs to one user or to a pair, so replacing a user changes each count by at most 1.
         """
         from quorate.core.users.crowd import counts_up_to
 
@@ -427,9 +428,9 @@ class SealedRows(Closed[NDArray[Any]]):
 
     @property
     def _one_row(self) -> Relation:
-        """The effect of one user on one row.
+        """The moves if one user changes one row.
 
-        Adding or removing a user may change the partner of another.
+        Adding or removing a user may also change another user's partner.
         """
         return Relation.REPLACE if self.paired else self.relation
 
@@ -470,9 +471,9 @@ def seal_rows(
 
 
 def opened(closed: Closed[Inside]) -> Inside:
-    """Return what is inside.
+    """Return the private number.
 
-    For an account that has written down what it costs, and questions that bound what they make.
+    Only for an account that has recorded the cost, and for queries that bound their result.
     """
     return closed._open(_KEY)
 

@@ -132,7 +132,7 @@ class DeviceMemory:
 
     @contextmanager
     def _opened(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
-        """Let one process at a time read and write; what was written is on disk afterwards."""
+        """Let one process at a time read and write; afterwards everything written is on disk."""
         connection = sqlite3.connect(self.path, timeout=30.0, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = FULL")

@@ -1,9 +1,9 @@
 r"""The local model: queries to single users, charged before an answer is drawn (K5).
 
-A :class:`LocalOracle` has the records of users, as if each user's were on the user's own device.
-It only draws answers of randomizers, after charging that user's own budget. A query that does not
-fit is refused, and nothing is drawn. The result is a :class:`Transcript`: the queries, the users
-who were asked, and the answers. [1]_
+A :class:`LocalOracle` has the records of users, as if those of each user were on the user's own
+device. It only draws answers of randomizers, after charging that user's own budget. A query that
+exceeds the user's remaining budget is refused, and nothing is drawn. The result is a
+:class:`Transcript`: the queries, the users who were asked, and the answers. [1]_
 
 References
 ----------
@@ -300,7 +300,7 @@ class LocalOracle:
     def ask_all(self, questions: Sequence[tuple[ArrayLike, Report]]) -> list[NDArray[Any]]:
         """Send all queries at once; a one-shot oracle is closed afterwards.
 
-        If one query does not fit, none is sent and the oracle does not change.
+        If one query exceeds a budget, none is sent and the oracle does not change.
         """
         return self._ask([(self._places(places), report) for places, report in questions])
 

@@ -1,10 +1,10 @@
 """The probability of finding the most frequent key, from exact tails; for plans and defaults.
 
-A candidate's score is the number of reports that agree with it. Reports of users who name it agree
-with probability 2^-s + gain, all others with probability exactly 2^-s, independently over users. So
-the score of the most frequent candidate is a sum of two binomials, and that of any other candidate
-is one binomial if the other votes are spread. Only the union bound over the candidates is not
-exact.
+A candidate's score is the number of reports that agree with it. Reports of users who have this
+candidate agree with probability 2^-s + gain, all others with probability exactly 2^-s,
+independently over users. So the score of the most frequent candidate is a sum of two binomials, and
+that of any other candidate is one binomial if the other votes are spread. Only the union bound over
+the candidates is not exact.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def shuffled_response(
 
 
 def _difficulty(response: HashedResponse, users: int) -> tuple[float, float]:
-    """Return the failure probability at a share for which it is about a tenth."""
+    """Return the failure probability at a share of votes for which it is about a tenth."""
     failures = [
         choice_failure(response, users=min(users, 2_000), plurality=share)
         for share in (0.8, 0.6, 0.4, 0.2, 0.1)

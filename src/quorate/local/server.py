@@ -164,9 +164,9 @@ class Server:
         )
 
     def _remember_size(self, batch: MessageBatch) -> None:
-        """Remember the smallest batch, whose messages had the fewest others to hide among.
+        """Remember the size of the smallest batch: its messages are hidden among the fewest others.
 
-        Only messages of the task and of its length count, because a shuffler passes on no others.
+        Only messages with the task's id and length count, because a shuffler passes on no others.
         """
         away = (Reason.NOT_BYTES, Reason.WRONG_LENGTH, Reason.FOREIGN_TASK)
         inside = {reason: n for reason, n in batch.dropped.items() if reason not in away}

@@ -1,7 +1,6 @@
 """Protocols in one process: for analysts who try them out, and for learners.
 
-The same randomizers as those of clients answer here for a whole array of users at once; only the
-network is missing.
+The randomizers of clients answer here for a whole array of users at once, without a network.
 """
 
 from __future__ import annotations
@@ -257,7 +256,7 @@ class _Promise:
 def _of_each(
     keys: Ballots | NDArray[np.int64], account: Account | None, *, wide: bool = False
 ) -> NDArray[np.int64]:
-    """Return the candidate of each user, which only the user's own device knows."""
+    """Return each user's candidate; in a real collection only the user's device knows it."""
     if isinstance(keys, Ballots):
         if account is not None:
             account.check_seal(keys)

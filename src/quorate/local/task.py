@@ -213,7 +213,7 @@ class Task:
 
     @property
     def honest_users(self) -> int:
-        """How many users' messages hide each other."""
+        """The number of users whose messages hide each other."""
         return math.floor(self.honest * self.users)
 
     def to_dict(self) -> dict[str, str]:

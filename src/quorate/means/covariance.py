@@ -194,7 +194,7 @@ class UserCovariance(UserEstimator):
 
 @dataclass(frozen=True)
 class _Moments:
-    """Products of the coordinates of each user's offset from a centre; NaN for absent users."""
+    """All products of two coordinates of a user's offset from a centre; NaN for absent users."""
 
     centre: NDArray[np.float64]
     products: Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -166,7 +166,7 @@ class OwnValues:
         return cls(people.derive(_OneRecord(values), keep=True))
 
     def column(self, feature: int) -> SealedRows:
-        """Return one number for each user who has one."""
+        """Return one number for each present user."""
         return self.people.each(_Column(feature)).present()
 
 

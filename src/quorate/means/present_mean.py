@@ -6,10 +6,10 @@ released at once, with noise calibrated to the largest coordinate. Other bounds 
 Under replacement the number of users is public, but the number of users who have a record is
 private. A mean over present users must be divided by that private number. So each user contributes
 one of two things: an offset inside the bound, or one vote for "absent" in a coordinate of its own.
-An absent user contributes no offset. So replacing a present user by an absent one moves the sum by
-less than replacing one corner of the bound by the opposite corner. A vote may therefore have a
-large weight (:func:`laplace_vote`) without raising the sensitivity. The noise stays the same, so
-the number of absent users costs no extra budget.
+An absent user contributes no offset. The sensitivity of the sum is the change from one corner of
+the bound to the opposite corner. Replacing a present user by an absent one changes the sum by less.
+So a vote may have a large weight (:func:`laplace_vote`) without raising the sensitivity. The noise
+stays the same, so the number of absent users costs no extra budget.
 
 A route returns the parts of its error in its own units (:class:`ErrorParts`). One function turns
 them into the stated error, in the same form for every route.
@@ -174,7 +174,7 @@ class ErrorParts:
     pulls: NDArray[np.float64] | None = field(default=None)
 
     def scaled(self, scales: NDArray[np.float64]) -> ErrorParts:
-        """Return the same in other units: coordinates are multiplied by ``scales``."""
+        """Return these error parts in other units: coordinates are multiplied by ``scales``."""
         largest = float(scales.max())
         return replace(
             self,
@@ -321,7 +321,7 @@ class PureRun:
         )
 
     def count_users(self, epsilon: float, share: float) -> tuple[Size, float]:
-        """Return n and the remaining epsilon: n is public under replacement, otherwise released."""
+        """Return the number of users, public or released, and the remaining epsilon."""
         if self.relation is Relation.REPLACE:
             return Size(float(max(1, self.users.n_users)), 0.0), epsilon
         for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])
@@ -343,7 +343,7 @@ class PureRun:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A bound in the units in which its sum gets noise, and the kind of noise.
+    """A bound with the kind of noise that its sum gets, in the units of that noise.
 
     A box is divided by its half-widths and becomes a cube around 0, with noise calibrated to the
     largest coordinate. Other bounds keep their units.

@@ -259,7 +259,7 @@ class UserQueries(UserEstimator):
         return mechanism
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data out: a saved or copied object holds no records and answers nothing."""
+        """Leave the data out: a saved or copied object contains no records and gives no answers."""
         state = dict(super().__getstate__())
         if (desk := state.get("_desk")) is not None:
             state["_desk"] = desk.closed()
@@ -287,10 +287,10 @@ class UserQueries(UserEstimator):
 
 @dataclass(kw_only=True)
 class _Desk:
-    """The data and the charged budget behind the answers.
+    """The stored data and the charged budget, from which answers are computed.
 
-    Only the list of tickets changes. It has one ticket for each question that may still be asked.
-    Taking a ticket is atomic, so two threads cannot take the same one.
+    Only the list of tickets changes: it has one ticket for each question that may still be asked.
+    Taking a ticket is atomic, so two threads cannot take the same ticket.
     """
 
     people: People | None

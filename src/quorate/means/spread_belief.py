@@ -53,7 +53,7 @@ class SpreadBelief:
     def at_most(
         cls, reach: float, *, cone: bool = False, known: float | None = None
     ) -> SpreadBelief:
-        """Return the prior of the first round: any spread up to ``reach``, or a ``known`` one."""
+        """Return the first prior: log-uniform up to ``reach``, or only the ``known`` spread."""
         logs = math.log(reach) - np.arange(0.0, 24.0, 0.1)
         if known is not None:
             logs = np.array([math.log(known)])

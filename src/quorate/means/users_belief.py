@@ -5,10 +5,11 @@ lift of a user (:mod:`quorate.core.bounds.lifted_ball`) falls as the user lies f
 centre. The lifts of all rounds so far are compared with the expected lifts of model populations. In
 a model population all users are at one typical distance from the centre, or a share of them is at a
 larger distance. The prior on the logarithm of the typical distance is uniform. The prior of the
-larger distance falls with its root. This lies between a flat prior and the one under which every
-scale contributes the same clipping bias. For each population the clipping bias of the mean is
-known, as a function of the radius. The next radius minimises expected noise and clipping bias. The
-stated error uses a posterior quantile of the clipping bias. Only released numbers are used.
+larger distance falls with its root. Such a prior lies between two others: a flat one, and one under
+which every scale contributes the same clipping bias. For each population the clipping bias of the
+mean is known, as a function of the radius. The next radius minimises expected noise and clipping
+bias. The stated error uses a posterior quantile of the clipping bias. Only released numbers are
+used.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ class Look:
 
 @dataclass(frozen=True)
 class _Laws:
-    """Expected mean lifts, and mean distances beyond the radius, at ``exp(_LOGS)`` radii.
+    """Expected mean lifts and mean excesses over the radius, for typical distances ``exp(_LOGS)``.
 
     Distances follow a gamma law with the dimension as its shape: in one dimension they are
     exponential, in many dimensions nearly equal. ``doubt`` is the difference between these lifts
-    and those of equal distances. It serves as the model error, because the true law of the users is
-    unknown.
+    and the lifts of users at equal distances. It is used as the model error, because the true
+    distribution of the users is unknown.
     """
 
     lifts: Vector
@@ -87,7 +88,7 @@ def _laws(shape: int, *, cone: bool = False) -> _Laws:
 class _Products:
     """Weighted products, over rounds, of expected lifts, model errors and observed lifts.
 
-    They are named by the letters e, g and h.
+    The letters of the fields say which: e (expected), g (model error) and h (observed).
     """
 
     eh: Vector
@@ -115,10 +116,7 @@ class _Products:
         )
 
     def mixed(self, two: _Products, share: float) -> _Products:
-        """Return the products of mixtures.
-
-        A ``share`` of the users has the distance of the column.
-        """
+        """Return the products of mixtures; a ``share`` of the users has the column's distance."""
         rest = 1.0 - share
         return _Products(
             eh=rest * self.eh[:, None] + share * self.eh,
@@ -164,10 +162,10 @@ def best_size(
 def _best_sizes(dimension: int, part: float) -> tuple[list[float], list[tuple[float, float]]]:
     """Return, for each range of the squared noise, the best radius.
 
-    The result has the ends of these ranges, the radii and their biases.
+    The result contains the upper ends of the ranges, the best radii and their biases.
 
-    Radii are in units of the typical distance, biases in radii. For each radius the square of the
-    error is a line in the square of the noise, so the best ones are the lower envelope of these
+    Radii are in units of the typical distance, biases in radii. For each radius the squared error
+    is a linear function of the squared noise. So the best radii form the lower envelope of these
     lines.
     """
     biases, sizes = _laws(dimension).beyond * part, np.exp(-_LOGS)
@@ -285,7 +283,7 @@ class UsersBelief:
         return math.exp(float(chances @ self.logs))
 
     def chance_below(self, distance: float) -> float:
-        """Return the probability that the typical distance of most users is below this one."""
+        """Return the probability that most users' typical distance is below ``distance``."""
         chances = self.alike + sum(each.sum(axis=1) for each in self.mixed)
         return float(chances[self.logs < math.log(distance)].sum())
 
@@ -319,7 +317,8 @@ class UsersBelief:
     def least_error(self, noise: float) -> float:
         """Return the expected noise and clipping bias if the population were known.
 
-        Then the best radius would either exclude the users farther out or include them.
+        With a known population, the best radius either excludes the users farther out or includes
+        them.
         """
         _, one = best_size(self.dimension, noise)
         sizes = np.exp(self.logs)

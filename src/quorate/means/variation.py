@@ -66,7 +66,7 @@ _MOST = 2.0**20
 
 
 def _softness(dimension: int) -> float:
-    """Return the slope of a pair's score; with one coordinate the score is flatter."""
+    """Return the slope of a pair's score; with one coordinate the slope is smaller."""
     return 1.0 if dimension == 1 else 0.6
 
 
@@ -340,10 +340,10 @@ def _laplace(count: int, epsilon: Fraction) -> LaplaceSum:
 
 @dataclass(frozen=True)
 class _Halves:
-    """A row for each user: the mean in units of the widths, and its variance from the two halves.
+    """One row per user: the mean in units of the widths, and its variance by two halves.
 
-    Records go to the halves alternately, in an order that depends on this user only. NaN if a user
-    holds fewer than two records.
+    Records are assigned to the two halves alternately, in an order that depends on this user's
+    records only. The row is NaN for a user with fewer than two records.
     """
 
     bound: Bound
@@ -368,7 +368,7 @@ class _Halves:
 
 @dataclass(frozen=True)
 class _Inverse:
-    """One over the number of records a user has; 0 for a user without any."""
+    """1 divided by a user's number of records; 0 for a user without records."""
 
     bound: ClassVar[Bound] = Interval(0.0, 1.0)
     batched: ClassVar[bool] = False

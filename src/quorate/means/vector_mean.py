@@ -28,7 +28,7 @@ def gaussian_run(
 ) -> GaussianRun:
     """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
-    ``known`` holds parameters of :class:`~quorate.means.routes.gaussian_routes.GaussianRun`.
+    ``known`` contains parameters of :class:`~quorate.means.routes.gaussian_routes.GaussianRun`.
     """
     return GaussianRun(users=users, reach=bound.l2_radius, account=account.part(share), **known)
 

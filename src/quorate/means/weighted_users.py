@@ -208,7 +208,7 @@ class PeopleVectors:
 
     @property
     def size_bound(self) -> int:
-        """Public upper bound on the number of users, from which the grid of sums follows."""
+        """A public upper bound on the number of users, which determines the grid of sums."""
         return self.people.size_bound
 
     @property
@@ -244,7 +244,7 @@ class PeopleVectors:
         return self.people.total(_Contributions(self._on(contributions), grid.bound), grid)
 
     def counts(self, values: OfUsers, thresholds: Rows) -> Sealed:
-        """Count the users at or below each public threshold; NaN is above all of them."""
+        """Count the users at or below each public threshold; NaN counts as above all thresholds."""
         return self.people.counts(self._on(values), thresholds, dimension=self.dimension)
 
     def each(self, values: OfUsers) -> SealedRows:
@@ -260,7 +260,7 @@ class PeopleVectors:
         return self.each(_vectors)
 
     def column(self, coordinate: int) -> SealedRows:
-        """Return one coordinate of those who are present."""
+        """Return one coordinate of the vectors of present users."""
         return self.each(_Column(coordinate)).present()
 
     def count_records(self, thresholds: Rows) -> Sealed:
@@ -313,7 +313,7 @@ class _AsRecord:
 
 @dataclass(frozen=True)
 class _OnVectors:
-    """The result of ``work`` for the users of one part."""
+    """A function that applies ``work`` to the users of one part of the data."""
 
     work: OfUsers
     records: float | None
@@ -325,7 +325,7 @@ class _OnVectors:
 
 @dataclass(frozen=True)
 class _Contributions:
-    """The same as a statistic; users are processed in batches that fit the cache."""
+    """The users' weighted vectors as a statistic, processed in batches that fit the cache."""
 
     work: _OnVectors
     bound: Bound

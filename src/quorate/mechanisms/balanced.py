@@ -1,4 +1,4 @@
-"""Noisy sums of shares, with noise that adds up to zero like the change by one user."""
+"""Noisy sums of shares, with noise that adds up to zero, because one user's change does too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noisy sums of several vectors per person, with noise for the longest of them."""
+"""Noisy sums of several vectors per person, with noise calibrated to the longest vector."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Noisy sums with pure privacy: Laplace noise, or noise for the largest coordinate.
 
-The scale of Laplace noise is proportional to the L1 sensitivity. In a box one user may move every
-coordinate at once. Then noise whose density depends on the largest coordinate is smaller.
+The scale of Laplace noise is proportional to the L1 sensitivity. In a box one user may change every
+coordinate at once. In this case noise whose density depends on the largest coordinate is smaller.
 """
 
 from __future__ import annotations

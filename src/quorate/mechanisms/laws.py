@@ -1,7 +1,7 @@
 """Laws of exact samplers in floating point: for audits and plans, never for a draw.
 
-A sampler draws exactly, by integers alone. Here stands what it draws from, up to rounding, so that
-an audit knows every outcome that could have come up, and how likely each was.
+A sampler draws exactly, with integers only. This module has the law of each sampler, up to
+rounding. An audit gets from it every possible outcome and its probability.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class PiecewiseLaw:
 
     @property
     def size(self) -> int:
-        """How many integers there are in all."""
+        """The number of integers."""
         return sum(int(length) for length in self.lengths)
 
 
 def law_of(method: str, public: Mapping[str, Any], held: Any) -> PiecewiseLaw:
-    """Return the law of a sampler, from its public parameters and what it holds.
+    """Return the law of a sampler, from its public parameters and from its private input ``held``.
 
-    Mechanisms with a law of their own hold a function that returns it.
+    For mechanisms with a law of their own, ``held`` is a function that returns the law.
 
     >>> law_of("secret_sample", {}, 8).size
     8
@@ -122,7 +122,7 @@ def weighted_probabilities(
 
 
 def key_law(counts: Mapping[int, int], *, size: int, rate: Fraction) -> PiecewiseLaw:
-    """Cut the universe at the keys with votes: runs of unseen keys, and single seen ones.
+    """Divide the universe at the keys with votes: into runs of keys without votes, and single keys.
 
     >>> key_law({1: 1}, size=3, rate=Fraction(1)).probabilities.round(4).tolist()
     [0.2119, 0.5761, 0.2119]

@@ -1,9 +1,9 @@
 r"""Private solutions of linear equations: the parity learner and its amplification (K3, K4).
 
-Each user has one equation. Each equation is kept with a probability that hides it. A uniform
-solution of the kept equations is released, or nothing. No noise is added to any number: the only
-randomness is in the coins that decide which equations are kept, and in the uniform choice among the
-solutions.
+Each user has one equation. Each equation is kept with a probability below 1, which hides whether a
+user has it. A uniform solution of the kept equations is released, or nothing. No noise is added to
+any number: the only randomness is in the coins that decide which equations are kept, and in the
+uniform choice among the solutions.
 """
 
 from __future__ import annotations
@@ -370,7 +370,7 @@ class AmplifiedParity(_OfEquations):
     def release_rows(
         self, equations: SealedRows, *, parts: Integers, account: Account | None = None
     ) -> int | None:
-        """Return the same for sealed rows.
+        """Release an answer from sealed rows.
 
         A row has the packed words of one equation of a user, and its label.
 

@@ -2,8 +2,8 @@
 
 Everything a model learns about people passes through :class:`UserReleases`. It has the budget of
 the run: a step that needs more than is left raises an error, so no branch can spend more than was
-declared. Radii are searched among powers of the square root of two from 2^-32 to 2^32, so nobody
-has to guess a scale.
+declared. Radii are chosen among the powers of the square root of two from 2^-32 to 2^32, so no
+scale has to be stated.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class UserReleases:
         return _mean_by(mechanism, self.data, clipped, self.account, self.n_users)
 
     def noisy_sum(self, *, dimension: int, radius: float, square: float) -> GaussianSum:
-        """Return the mechanism of a mean that is clipped to ``radius`` and costs ``square``."""
+        """Return the mechanism for a mean of vectors clipped to ``radius``; it costs ``square``."""
         multiplier = self.account.multiplier(square)
         return _noisy_sum(_ball(radius, dimension), multiplier, self.n_users, self.relation)
 
@@ -394,7 +394,7 @@ def _ones(users: UserData) -> Vector:
 
 
 def _room(n_users: float) -> int:
-    """Return a public upper bound on the number of users, so that sums cannot overflow.
+    """Return a public upper bound on the number of users, for which sums cannot overflow.
 
     Under add/remove the released number may be far too small. Whether a sum fits must not depend on
     the true number, so there is always room for very many users.

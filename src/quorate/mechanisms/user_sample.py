@@ -115,7 +115,7 @@ class UserSample:
 def _least_multiplier(
     rate: float, steps: int, epsilon: float, delta: float, relation: Relation, setup: Event
 ) -> float:
-    """Return the least noise within the budget; it takes a second, from public numbers alone."""
+    """Return the smallest noise within the budget; this takes a second and no data."""
 
     def event(multiplier: float) -> Event:
         return UserSample(rate=rate, multiplier=multiplier).total(setup, steps)

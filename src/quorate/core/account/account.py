@@ -3,8 +3,7 @@ r"""The account of one fit: every draw of noise is recorded when it is drawn, or
 An account is opened with the declared budget and passed to all code that draws noise. A draw states
 the sensitivity of what is released and the scale of the noise. The account computes the cost of the
 draw from these two numbers, records the event, and only then adds noise. Nothing else states what
-was spent. So nothing can be drawn without being paid for, and nothing can be drawn twice for one
-payment.
+was spent. So every draw is paid for, and no payment covers two draws.
 
 Two *filters* decide whether a draw fits. Each allows adaptive composition, in which the next draw
 may depend on all earlier answers:
@@ -292,7 +291,7 @@ class Account(OnceOnly):
     def part_of(
         self, *, epsilon: Fraction | float | None = None, square: Fraction | float | None = None
     ) -> Account:
-        """Return an account with this much pure epsilon, or this much of mu squared.
+        """Return an account with a part of the pure epsilon, or a part of mu squared.
 
         >>> Account.open(epsilon=1.0).part_of(epsilon=0.25).left
         Fraction(1, 4)
@@ -453,7 +452,7 @@ class Account(OnceOnly):
             self.epsilon = self.reserve = _NONE
 
     def _is_begun(self, besides: Sequence[Account] = ()) -> bool:
-        """Whether anything was drawn, or was planned for groups of users other than these."""
+        """Whether anything was drawn, or was planned for groups other than the given ones."""
         groups = [group for family in self._groups for group in family if group not in besides]
         return bool(self._drawn) or any(g._drawn or g._plan is not None for g in groups)
 
@@ -592,7 +591,7 @@ def sample_for(
 ) -> int:
     """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof.
 
-    ``held`` determines the law; only audits use it.
+    ``held`` contains what determines the law; only audits use it.
     """
     return account._source(loss).sample(method, draw, held=held, **public)
 

@@ -5,10 +5,11 @@ pieces. The exponential mechanism chooses a piece by its size and its loss, and 
 it. This has the same law as choosing among all points, and its cost does not grow with their
 number.
 
-Proof. Let one user move the difference of two losses by at most S, the ``spread`` of the sealed
-losses. Shift the losses of the neighbour by a constant, which changes no law, until :math:`0 \le
-s'(u) - s(u) \le S` for every point u. Then :math:`e^{-\lambda s(u)}` and its sum over all points
-change by factors in :math:`[e^{-\lambda S}, 1]`, so the probability of u changes by at most
+Proof. Let S be the ``spread`` of the sealed losses: the sensitivity of a difference of two losses.
+Adding a constant to all losses of the neighbour does not change its law. Choose the constant such
+that :math:`0 \le s'(u) - s(u) \le S` for every point u. Then :math:`e^{-\lambda s(u)}` and its sum
+over all points change by factors in :math:`[e^{-\lambda S}, 1]`, so the probability of u changes by
+at most
 :math:`e^{\lambda S}`; and permute-and-flip at the same rate loses no more
 (:class:`~quorate.mechanisms.choices.choose. ChooseBest`). This loss, an exact fraction, is charged.
 A piece of L points of loss s has the weight :math:`L e^{-\lambda s}` and its points are equally
@@ -17,8 +18,8 @@ likely, so the division into pieces does not change the law.
 *Scales.* Candidates may also be the points of several public grids, each with a multiplicity. This
 is a finite public list of points, and a user changes their losses equally. A piece with W entries
 of the list has the weight :math:`W e^{-\lambda s}`; a uniform number below W selects one of its
-entries; which copy of a point it was is not released. The list of all points once is the grid of
-stride 1.
+entries; the number of the copy is not released. The list of all points once is the grid of stride
+1.
 
 For exact sampling see ``docs/proofs/ordered_choice.md``.
 """
@@ -140,7 +141,7 @@ class _Entries:
 
     @cached_property
     def before(self) -> list[Places]:
-        """How many multiples of each stride lie before each edge of a piece."""
+        """The number of multiples of each stride before each edge of a piece."""
         edges = np.concatenate([np.zeros(1, np.uint64), np.cumsum(self.sizes)])
         strides = [stride for stride, _ in self.scales]
         rooms = (np.uint64(stride - 1 - -self.lower % stride) for stride in strides)

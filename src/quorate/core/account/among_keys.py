@@ -1,6 +1,6 @@
 r"""Private choices among keys that cannot be listed: closed operations of the account.
 
-Users vote for keys; which keys have votes is private. Two mechanisms can release one.
+Users vote for keys; which keys have votes is private. Two mechanisms can release such keys.
 
 *All keys of a universe* (G8). Key u with :math:`c_u` votes is drawn with probability proportional
 to :math:`e^{\lambda c_u}`; keys without votes may be drawn too. Proof: this is the exponential
@@ -15,9 +15,10 @@ truncated at plus and minus A; keys whose noisy count is above A are published w
 :math:`\delta_1 = P(Z = A)`. If a count moves by one, the densities of its noisy value differ by a
 factor of at most :math:`e^{1/s}`, except at one end of the range of the noise, whose mass is
 :math:`\delta_1`. A count that changes from 0 to 1 is above A only if Z = A, again with probability
-:math:`\delta_1`. Not being published is a set of values (or, for 0, certain). So the parts of the
-two laws that are within :math:`e^{1/s}` of each other have mass at least :math:`1-\delta_1`. A user
-who moves k votes, each in a count with noise of its own, costs :math:`\varepsilon = k/s` and
+:math:`\delta_1`. A key that is not published has a noisy count in a fixed set of values; for a
+count of 0 this is certain. So the parts of the two laws that are within :math:`e^{1/s}` of each
+other have mass at least :math:`1-\delta_1`. If a user changes k votes, each in a count with
+independent noise, the cost is :math:`\varepsilon = k/s` and
 :math:`\delta = 1 - (1 - \delta_1)^k`. A key without votes never appears.
 """
 
@@ -130,7 +131,7 @@ def cut_off_scale(epsilon: float | Fraction, *, moved: int) -> float:
 
 
 def popular_event(epsilon: float | Fraction, reach: int, *, moved: int) -> Approximate:
-    """Return the event of popular keys, if one user changes this many votes.
+    """Return the event of popular keys, if one user changes ``moved`` votes.
 
     >>> popular_event(1.0, 14, moved=1)
     Approximate(epsilon=1.0, delta=3.84...e-07)

@@ -279,7 +279,7 @@ def covers_of_each(chains: Sequence[Event]) -> list[Event]:
 
 
 def _includes(chain: Event, other: Event) -> bool:
-    """Return whether every draw of ``other`` is one of ``chain``, or is covered by its noise."""
+    """Return whether ``chain`` has the draws of ``other``, and as costly Gaussian noise."""
     mine, theirs = elementary(chain), elementary(other)
     squares = [
         sum(n / exact(e.noise_multiplier) ** 2 for e, n in held.items() if isinstance(e, Gaussian))

@@ -228,7 +228,7 @@ def _repeat(single: _Grid, count: int) -> tuple[Any, float]:
 def _largest_sum(masses: NDArray[np.float64], count: int) -> int:
     """Return a bound on a sum of ``count`` losses that fails with half the truncated mass.
 
-    It is the best of Chernoff's bounds at twenty orders; no power exceeds e^20.
+    It is the smallest of Chernoff's bounds at twenty orders; no power exceeds e^20.
     """
     # Powers of places are products of powers of their block and of their place in it.
     size, orders = masses.size, np.arange(1, 21) / masses.size

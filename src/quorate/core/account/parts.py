@@ -1,8 +1,9 @@
 """Accounts within the account of a fit, for part of the users or part of the budget.
 
 One secret sample of the users, and groups that have nobody in common, pay through the account of
-the fit. The event they record there is the loss of a user who may be in the part, which is less
-than the cost of a release about everybody. A part of the budget that is lent is priced separately.
+the fit. The event that they record there is the privacy loss of a user who may or may not be in the
+part. It is smaller than the cost of a release about all users. A part of the budget that is lent is
+priced separately.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ class SampleAccount(Account):
 
 
 class OwnRowsAccount(Account):
-    """The account of some rows; it releases nothing about other people.
+    """The account of some rows; it cannot release numbers about other people.
 
     >>> OwnRowsAccount.for_event(Pure(0.5)).left
     Fraction(1, 2)
@@ -192,19 +193,19 @@ class GroupAccount(Account):
 
     @property
     def left(self) -> Fraction:
-        """The remaining pure epsilon; draws up to the costliest group cost nothing more."""
+        """The remaining pure epsilon, including what the costliest group has already paid."""
         parent = Fraction(0) if self._parent is None else self._parent.left
         own = self.epsilon - self._pure if self._pure_only else Fraction(0)
         return min(own, parent + self._covered(lambda group: group._pure))
 
     def _units_left(self) -> int:
-        """Return the remaining part of mu squared, computed in the same way."""
+        """Return the remaining part of mu squared, including what the costliest group has paid."""
         parent = 0 if self._parent is None else self._parent._units_left()
         own = max(0, self._square - self._squares)
         return min(own, parent + self._covered(lambda group: group._squares))
 
     def _covered(self, spent: Callable[[GroupAccount], Number]) -> Number:
-        """Return what other groups have already paid, for which nothing more is charged."""
+        """Return how much more the costliest group has paid; draws up to it cost nothing more."""
         return max(spent(self), *map(spent, self._others)) - spent(self)
 
     def reserve_chain(self, event: Event) -> None:
@@ -226,7 +227,7 @@ class GroupAccount(Account):
         _refuse_others(sealed, self)
 
     def _more(self, costs: DrawCosts) -> DrawCosts:
-        """Return by how much a draw makes this group the costliest so far."""
+        """Return how far a draw raises the cost of this group above that of the costliest group."""
         pure, square, failures = costs
         most_pure = max(other._pure for other in self._others)
         most_square = max(other._squares for other in self._others)

@@ -1,11 +1,10 @@
-"""Several bounds next to each other: several vectors a person, each bounded by itself.
+"""Several bounds side by side: a person has several vectors, each with its own bound.
 
 A table has one block for each number of a cell (its records, its people, a sum), and a block has
 one coordinate a group. If several columns have shares, each column has one block. Each block of a
-person is clipped to its own bound, whatever the other blocks hold.
-
-By how much one user changes a sum follows from the blocks: in the L1 norm and in the squared L2
-norm they add up, and the *largest* L1 norm of a block is what joint noise of blocks is about.
+person is clipped to its own bound, whatever the other blocks contain. The sensitivity of a sum
+follows from the blocks: their L1 norms and their squared L2 norms add up. Joint noise of blocks
+depends on the *largest* L1 norm of a block.
 """
 
 from __future__ import annotations

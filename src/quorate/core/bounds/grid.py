@@ -413,7 +413,7 @@ class Ball(Bound):
         return min(self.radius, self.entry)
 
     def _times(self, relation: Relation) -> tuple[int, int]:
-        """Return the change over the radius: in the norm itself, and squared in the L2 norm."""
+        """Return the largest change over the radius: in the ball's norm, and squared in L2."""
         if relation is Relation.ADD_REMOVE or (self.dimension == 1 and not self.signed):
             return 1, 1
         return 2, 4 if self.signed else 2
@@ -463,7 +463,7 @@ class Grid:
         return int(self.bound.largest_offset / self.step)
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Return one integer vector per row: clipped, rounded towards the centre."""
+        """Return one integer vector per row: clipped, and rounded towards the centre."""
         rows = self._rows(values)
         integers = np.empty(rows.shape, dtype=np.int64)
         for part, block in self._truncated(rows):
@@ -583,7 +583,7 @@ def join_halves(halves: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def enlarged(value: float) -> float:
-    """Return more than a number by more than the rounding errors of few operations before it.
+    """Return a number plus more than the rounding errors of the few operations that computed it.
 
     >>> enlarged(1.0) > 1.0
     True

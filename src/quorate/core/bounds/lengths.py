@@ -1,9 +1,9 @@
-r"""How long a person's contribution to a whole table may be: one bound across all groups.
+r"""One bound on the length of a person's contribution to a whole table, across all groups.
 
 A person may appear in many groups, with much or little in each. What one person adds to a table is
 one vector over all its cells, and the vector is scaled down to a length: L2 for Gaussian noise, L1
-for Laplace noise. A cap on the number of groups times a cap for each of them would allow, and pay
-for, people who reach both everywhere; hardly anybody does.
+for Laplace noise. The alternative is a cap on the number of groups, and a cap for each group. Its
+noise would be calibrated to people who reach both caps, and hardly anybody does.
 
 The vectors are sparse: most people are in few groups. :func:`capped_steps` bounds them cell by
 cell, and no cell that a person does not touch is ever written down.
@@ -15,7 +15,8 @@ is a sum of at most d numbers >= 0, in any order, and that every number in it wa
 hold here with d = ``dimension``, since a person has at most that many cells; the same factor is
 then applied to each of them, two more roundings, and truncation makes nothing larger. For the L1
 length the proof of the simplex does the same. Entries are cut to 2^200 before they are squared, so
-nothing overflows, and NaN counts as 0. How far apart two people can be, the ball says.
+nothing overflows, and NaN counts as 0. The ball gives the largest distance between two people's
+contributions.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class OrAbsent(Bound):
         return max(other_l1, l1 + votes), max(other_squared, squared + votes * votes)
 
     def joint_in_steps(self, step: float, relation: Relation) -> Joint | None:
-        """Return the same for a box, whose largest coordinate counts, with a vote beside it."""
+        """Return the largest change of a coordinate of a box, or of the coordinate for votes."""
         alone = self.inner.joint_in_steps(step, Relation.ADD_REMOVE)
         both = self.inner.joint_in_steps(step, relation)
         if alone is None or both is None or alone[0] != "cube_laplace":

@@ -39,7 +39,7 @@ class Simplex(Ball):
         super().__init__(1.0, dimension=categories, norm=1, signed=False)
 
     def joint_in_steps(self, step: float, relation: Relation) -> Joint:
-        """Count a whole that rises somewhere and one that falls: all shares balance."""
+        """All shares balance: one user raises some of them and lowers others, each by a whole."""
         return "balanced_laplace", (self.dimension,), 2 * int(1.0 / step)
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ GAUSSIAN_FACTOR = Fraction(4, 5)
 
 
 def further_zeros(words: WordSource) -> int:
-    """Return how many zeros precede the first one, if all bits of a word were zeros."""
+    """Return how many zero bits precede the first one bit, if a whole word had only zeros."""
     zeros = 0
     while not (word := int(words(1)[0])):
         zeros += WORD

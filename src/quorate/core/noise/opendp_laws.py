@@ -14,7 +14,7 @@ __all__ = ["opendp_laws"]
 
 @cache
 def opendp_laws() -> dict[str, Callable[..., Any]]:
-    """Import OpenDP by submodule (its prelude drags scikit-learn in), once and only when used."""
+    """Import OpenDP by submodule, once, when used; its prelude would import scikit-learn."""
     from opendp import domains, measurements, measures, metrics
     from opendp.mod import enable_features
 

@@ -225,7 +225,7 @@ class SecureNoise(NoiseSource):
         return np.array(opendp_laws()[law](scale=scale)(given), dtype=np.int64)
 
     def gaussian_ahead(self, sigmas: Sequence[float], *, size: int) -> DrawnAhead | None:
-        """Draw vectors by :func:`exact_rows`; long vectors would not become quicker."""
+        """Draw vectors ahead by :func:`exact_rows`; for long vectors this would save no time."""
         scales = [scale for scale in map(float, sigmas) if 0.0 < scale <= LARGEST_SCALE]
         overridden = type(self)._add is not SecureNoise._add  # by who wants to see every release
         if overridden or not 0 < size * len(scales) <= _AT_ONCE:
@@ -364,7 +364,7 @@ def _judged(
 
 
 def _one_integer(law: str, scale: float, words: WordSource) -> int:
-    """Return one integer of a law without arrays, which would take longer."""
+    """Return one integer of a law without using arrays, which would take longer."""
     while (found := _first_kept(law, scale, words(3 * _FEW).reshape(3, _FEW), words)) is None:
         pass
     return found

@@ -109,7 +109,7 @@ class VotesOf:
         return keys
 
     def named(self, part: UserData) -> NDArray[Any]:
-        """Return the keys as Python objects, whatever their kind; what is no key is None."""
+        """Return the keys as Python objects; values that are not keys become None."""
         return _kept_apart([plain(key) for key in self(part).tolist()])
 
 

@@ -3,9 +3,9 @@
 Along the line a user's number of mistakes is a step function. :class:`Walk` stores the steps of all
 users. A user's score after each of the user's steps is clipped here to public limits, and the
 differences of successive scores are added up over users. So the loss of every point is a sum of one
-number within the limits for each user, as in :mod:`~quorate.core.questions.scores`, and moves no
-further. The positions of the steps are private, and so is the number of pieces into which they
-divide the line: :class:`SealedLine` shows neither.
+number per user, within the limits. Its sensitivity is that of
+:mod:`~quorate.core.questions.scores`. The positions of the steps are private, and so is the number
+of pieces into which they divide the line: :class:`SealedLine` shows neither.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Walk(Closed[tuple["People", "_Seen | None"]]):
 
     @property
     def people(self) -> People:
-        """Who walks."""
+        """The people whose steps are used."""
         return opened(self)[0]
 
     def scores(self, spoken: SpokenAlong) -> SealedLine:
@@ -444,7 +444,7 @@ def _said_in_part(view: ViewOf, spoken: SpokenAlong, part: UserData) -> tuple[Pl
 
 
 def _at_some_points(view: ViewOf, spoken: SpokenAlong, users: UserData) -> Integers:
-    """Return the losses at some public points, to compare those of users together and alone."""
+    """Return the losses at some public points, for comparing users together with users alone."""
     starts, losses = _said_in_part(view, spoken, users)
     points = [view.size * place // _PROBED for place in range(_PROBED)]
     return losses[np.searchsorted(starts, np.array(points, np.uint64), side="right") - 1]

@@ -3,9 +3,9 @@
 A user's term in a duel of h against h' lies between public limits: it is one of three numbers, or a
 difference that is clipped here. With w the width between the limits, replacing the user changes
 each duel by at most w, hence the worst duel of h by at most w, and the loss, which is twice the
-worst duel, by at most 2 w. With one more user the worst duel moves by something between the limits
-and n by 1, so 2 x worst - (highest + lowest) x n moves by something in [-w, w]. The second term is
-the same for all candidates and does not change the choice.
+worst duel, by at most 2 w. One more user changes the worst duel by a number between the limits, and
+n by 1. So 2 x worst - (highest + lowest) x n changes by a number in [-w, w]. The second term is the
+same for all candidates and does not change the choice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WIDEST = 2**30
 
 
 class Verdict(ABC):
-    """A user's verdict on two candidates, by that user's numbers of mistakes."""
+    """A user's verdict on two candidates, computed from that user's numbers of mistakes."""
 
     @property
     @abstractmethod

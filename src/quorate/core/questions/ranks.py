@@ -1,4 +1,4 @@
-r"""Users' intervals on a line: how many of them lie below, above, or around a point.
+r"""Users' intervals on a line: how many of them lie below a point, above it, or contain it.
 
 Each user has an interval of points, perhaps a single one. At a point u some intervals lie below,
 some above, and the others contain it. These three numbers are constant between the ends of
@@ -13,8 +13,8 @@ to the second, so the loss changes by at most max(a, b - a). The interval of a p
 replaced even if one user is added or removed; then the sensitivity is b under either relation.
 The two limits may be in any order: an upper limit counts for B alone, and a lower one for A alone.
 A user may even lack one of the two, because n is the number of upper limits in the first term and
-of lower limits in the second. Replacing a user with a limit by one without it moves a term by a or
-b - a, which is at most b.
+of lower limits in the second. If a user with a limit is replaced by one without it, a term changes
+by a or b - a, which is at most b.
 
 *Covers.* For coverage the loss of u is minus the number of intervals that contain it, which one
 interval changes by at most 1.
@@ -99,7 +99,7 @@ def rank_of(lower: SealedRows, upper: SealedRows, *, point: int, quantile: Fract
 
 
 def rank_sensitivity(quantile: Fraction, relation: Relation) -> int:
-    """Return how far one interval moves the loss of any point.
+    """Return the largest change of any point's loss by one interval.
 
     >>> [rank_sensitivity(Fraction(9, 10), relation) for relation in Relation]
     [10, 9]
@@ -178,7 +178,7 @@ def rank_loss(lower: Integers, upper: Integers, *, point: int, quantile: Fractio
 def _sides(
     lower: Integers, upper: Integers, domain: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], Integers, Integers]:
-    """Return lengths of the pieces, and how many intervals lie below and above each."""
+    """Return the lengths of the pieces, and how many intervals lie below and above each piece."""
     lower, upper = _integers(lower), _integers(upper)
     check_domain(domain)
     first, last = (int(end) for end in domain)

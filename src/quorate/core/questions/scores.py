@@ -75,7 +75,7 @@ def bounded(said: NDArray[Any], low: Limit, high: Limit) -> Integers:
 
 
 def _cut(said: NDArray[Any], low: Limit, high: Limit) -> NDArray[Any]:
-    """Return integers clipped to two limits, with as many bits; NaN becomes the lower limit."""
+    """Return integers clipped to two limits, if possible of the same type; NaN becomes ``low``."""
     if said.dtype.kind == "f":
         # Limits are whole numbers of at most 2^53, which these floats hold.
         wide = said.astype(np.float64, copy=False)
@@ -167,7 +167,7 @@ def scores_on_trust(
 ) -> Sealed:
     """Return the losses of the caller's own score, whose sensitivity is not checked.
 
-    The guarantee is then idealized, because the sensitivity is what the score claims.
+    The guarantee is then idealized, because it relies on the sensitivity that the score claims.
     """
     crowd = people._held_crowd()
     found = losses(crowd.add_up(tally, whole=True), n_users=crowd.n_users)

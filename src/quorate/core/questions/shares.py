@@ -1,16 +1,16 @@
 r"""Shares of records in categories, as exact integers that do not depend on other users.
 
-A user with m records, c of them in a category, holds the share c / m of it. Shares are whole
-numbers of steps, rounded down, so that the shares of one user never add up to more than a whole,
-and totals are exact. What is missing to a whole counts as *absent*: a user without records is
-absent, and where records are weighed up to a cap, a user with fewer is partly so.
+A user with m records, c of them in a category, has the share c / m in it. Shares are whole numbers
+of steps, rounded down, so that the shares of one user never add up to more than a whole, and totals
+are exact. The difference to a whole counts as *absent*. A user without records is absent. If
+records are weighted up to a cap, a user with fewer records is partly absent.
 
-Privacy: records are counted here, whatever numbers of categories a coder says, so a user adds
-numbers >= 0 that add up to at most a whole: each is the integer part of a term, and the terms add
-up to a whole. For one set of categories that is a point of a
+Privacy: records are counted here, whatever category numbers a coder returns. So a user adds numbers
+>= 0 whose sum is at most a whole: each is the integer part of a term, and the terms add up to a
+whole. For one set of categories that is a point of a
 :class:`~quorate.core.bounds.simplex.Simplex` in whole steps, whose last category may be absence;
-for several sets, next to each other, one of :class:`~quorate.core.bounds.blocks.Blocks`. The
-seal carries what these prove; see ``docs/proofs/distributions.md``.
+for several sets, next to each other, one of :class:`~quorate.core.bounds.blocks.Blocks`. The sealed
+answer has the sensitivity that these bounds prove; see ``docs/proofs/distributions.md``.
 """
 
 from __future__ import annotations

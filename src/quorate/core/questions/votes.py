@@ -1,4 +1,4 @@
-"""Votes for keys. Who holds which key is private, so no key may raise an error.
+"""Votes for keys. Which user has which key is private, so no key may raise an error.
 
 A key is an integer, a text or bytes. Any other value, a missing value, or one outside of a public
 universe is no vote. Counted votes are in a canonical order of their keys, so that neither the order

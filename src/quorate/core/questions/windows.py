@@ -1,17 +1,17 @@
 r"""Windows of one feature that contain most users: how full the fullest one is.
 
-Numbers are assigned to narrow cells; a window is several neighbouring cells. How full a window is,
-is
+Numbers are assigned to narrow cells; a window is several neighbouring cells. The fullness of a
+window is
 
 .. math:: W - a P
 
 where W users are in the window and P of them in its fullest cell; P counts only if it is at least a
-public number. With a = 0 this is a number of users; otherwise users with the same number are not
-counted for the others. One user who is replaced, added or removed moves W and P of each window by
-at most 1, in the same direction unless only P moves. So the number moves by at most 1 (a is at most
-1), and so does the largest number over all windows. It is enough to consider windows that begin at
-a cell with users: any other window can begin at its first user, which adds to W at least what it
-adds to P.
+public number. With a = 0 this is a number of users. With a larger a, many users with one and the
+same number count less. If one user is replaced, added or removed, W and P of each window change by
+at most 1, and in the same direction if both change. Since a is at most 1, the fullness of each
+window changes by at most 1, and therefore the largest one too. It is enough to consider windows
+that begin at a cell with users: any other window can begin at its first user, which adds to W at
+least what it adds to P.
 """
 
 from __future__ import annotations

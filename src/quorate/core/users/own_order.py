@@ -343,7 +343,7 @@ def _meet(owners: NDArray[Any], words: Words, marks: Places | None) -> Places:
 def _by_numbers(
     rows: Rows, targets: Floats | None, held: NDArray[Any], before: tuple[NDArray[Any], ...]
 ) -> NDArray[Any]:
-    """Return the order of records by ``before``, the last of them first, and then by all numbers.
+    """Return the order of records by the keys ``before`` (the last key first), then by all numbers.
 
     It is only for few users, whose records were constructed to have the same hash.
     """
@@ -367,9 +367,9 @@ def _who_differ(
 ) -> Places:
     """Return the users with two different records that have the same hash.
 
-    Neighbours with the same hash are either equal, and may be exchanged, or have few distinct
-    values. In the second case the first such neighbours of a user mostly differ already, so the
-    others are not compared.
+    Neighbouring records with the same hash are either equal, and may be exchanged, or have few
+    distinct values. In the second case the first such neighbours of a user mostly differ already,
+    so the others are not compared.
     """
     differ = np.zeros(len(offsets) - 1, dtype=np.bool_)
     owners = np.repeat(np.arange(len(differ)), np.diff(offsets))[close]
@@ -381,11 +381,11 @@ def _who_differ(
 
 
 def _by_hash(hashes: Words, offsets: Places) -> tuple[NDArray[Any], Places]:
-    """Return the indices by leading bits of the hash, user by user, and where these are equal.
+    """Return indices, sorted by the hash's leading bits within users, and where these are equal.
 
-    Users lie one after the other. It makes many short sorts, of words that end in their index
-    within the user. This takes a third of the time of one sort of all records. The number of
-    leading bits depends on how many records the user has, and not on other users.
+    Users lie one after the other. The function makes many short sorts, of words whose last bits are
+    the index within the user. This takes a third of the time of one sort of all records. The number
+    of leading bits depends on how many records the user has, and not on other users.
     """
     counts = np.diff(offsets)
     digits = np.frexp(counts)[1]
@@ -480,7 +480,7 @@ def _hashes(
     of: Callable[[Rows], Words],
     word: np.uint64 = _ZERO,
 ) -> Words:
-    """Return one word for each row at these places: a sum of its bits times odd numbers."""
+    """Return one word for each row at the given indices: the sum of its words times odd numbers."""
     width, odd = rows.shape[1], _odd(rows.shape[1] + 1, word)
     words = np.empty(len(places), dtype=np.uint64)
     for start in range(0, len(places), few := _rows_at_once(rows)):

@@ -190,7 +190,7 @@ class RecordStore:
         return replace(self, rows=rows, _upright=())
 
     def as_they_lie(self) -> tuple[Rows, bool]:
-        """Return the stored rows, and whether some users are stored feature by feature."""
+        """Return the rows as stored, and whether some users are stored feature by feature."""
         return self.rows, bool(self._upright)
 
     def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
@@ -442,7 +442,7 @@ def added_up(pattern: Any, values: Floats, factors: Floats | None = None) -> Flo
 
 
 def _brought_near(rows: Rows, places: NDArray[Any], dtype: Any) -> tuple[Rows, NDArray[Any]]:
-    """Copy rows that are close to each other into the cache; one by one this takes twice the time.
+    """Copy neighbouring rows into the cache; copying them one by one takes twice the time.
 
     Return a block of rows and their indices in it, perhaps already rounded to ``dtype``.
     """

@@ -1,8 +1,8 @@
 """Counts of buckets from anonymous messages: each user adds a little noise (G11).
 
 It is the protocol of the paper (Algorithms 7 and 8 in every bucket). It sends about mean x buckets
-/ users messages per user and, with ``complement``, one more for every bucket. So the single hashed
-report is the default of learners; the counts here have a proved error. A message is the name of a
+/ users messages per user and, with ``complement``, one more for every bucket. So learners use the
+single hashed report by default; the counts here have a proved error. A message is the name of a
 bucket and nothing else; only the shuffled messages of all users together are private.
 """
 
@@ -181,7 +181,10 @@ class BucketCounts:
 
     @cached_property
     def _law(self) -> tuple[CountNoise, NDArray[np.uint64]]:
-        """Return noise and table; a longer table rounds more and leaves a smaller part of delta."""
+        """Return the noise and its table.
+
+        A longer table has more rounding, which leaves a smaller part of delta for the noise.
+        """
         length = _TABLE
         while (left := self.delta - self._rounding_cost(length)) > 0:
             noise = self._noise(left)
@@ -225,7 +228,7 @@ class BucketCounts:
         return Approximate(self.epsilon, self.delta)
 
     def respond(self, value: int, *, noise: NoiseSource) -> NDArray[np.int64]:
-        """Return how many messages one user sends per bucket; alone they are not private."""
+        """Return how many messages one user sends per bucket; they need a shuffler."""
         sent = np.searchsorted(self.table, noise.uniform_words(self.buckets), side="right")
         sent = np.minimum(sent, len(self.table) - 1).astype(np.int64)
         named = 0 <= value < self.buckets

@@ -350,7 +350,7 @@ class HashedResponse:
 
     @property
     def influence(self) -> Fraction:
-        """Votes by which one message, true or not, can move the difference of two candidates."""
+        """The largest change of the difference of two candidates by any one message, in votes."""
         return 1 / self.gain
 
     @property

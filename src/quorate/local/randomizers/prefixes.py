@@ -1,7 +1,7 @@
 """The most popular of up to 2^256 candidates in one round, prefix by prefix (Lemma 13 of G7).
 
-Half of the users (a quarter beyond 2^40, a sixteenth beyond 2^160) answer about the first bits of
-their candidate, the others about more bits. Each user draws the level by coins, so nobody answers
+Half of the users (a quarter beyond 2^40 candidates, a sixteenth beyond 2^160) report the first bits
+of their candidate, the others more bits. Each user draws the level by coins, so nobody answers
 twice and nobody waits for others. The server keeps the ``beam`` most popular prefixes of one level
 and counts all their extensions at the next.
 """

@@ -1,11 +1,12 @@
 r"""The privacy of n shuffled reports, by the privacy blanket with bounded tails.
 
 Write a hashed report as a mixture: with probability :math:`\gamma = 1 - k` it is a uniform triple
-of level, masks and answer, whoever sends it. Show an adversary every report of the others that is
-*not* of that kind, and the number of these reports. Then :math:`C \sim Bin(n - 1, \gamma)` uniform
-reports are left to hide in, or :math:`M = C + 1` with the user's own [1]_. Against uniform reports,
-the shuffled M have the density :math:`\frac1M \sum_i f_x(z_i)` with :math:`f_x = \gamma + (1 -
-\gamma) l\,[y = h_a(x)]` and :math:`l = 2^s`. So two candidates are distinguished by at most
+of level, masks and answer, whoever sends it. Assume that the adversary sees every report of the
+other users that is *not* uniform, and the number of these reports. Then :math:`C \sim Bin(n - 1,
+\gamma)` uniform reports hide the user's own report. With it there are :math:`M = C + 1` reports
+[1]_. Against uniform reports, the shuffled M have the density :math:`\frac1M \sum_i f_x(z_i)` with
+:math:`f_x = \gamma + (1 - \gamma) l\,[y = h_a(x)]` and :math:`l = 2^s`. So two candidates are
+distinguished by at most
 
 .. math::
    \delta(\varepsilon) \le E_C \frac1M E \max\bigl(0,\; \gamma M (1 - e^\varepsilon)
@@ -36,7 +37,7 @@ its report is uniform. For each such function its answer is uniform and equals a
 with probability exactly 1/l, so the formula holds; and a divergence is convex. So the bound covers
 such users too.
 
-n counts honest users: reports of others may be anything and are shown to the adversary.
+n is the number of honest users. All other reports may be arbitrary, and the adversary sees them.
 
 References
 ----------
@@ -140,7 +141,7 @@ def amplified_epsilon(
     _validate.one_of(tuple(range(1, MAX_WIDTH + 1)), width=width)
 
     def excess(steps: int) -> float:
-        """Return by how much the logarithm of the cost exceeds that of delta."""
+        """Return the logarithm of the cost minus the logarithm of delta."""
         keep = keep_threshold(steps * _STEP, width) / 2**COIN_BITS
         found = blanket_delta(epsilon, users=users, width=width, keep=keep, levels=levels)
         return math.log(max(found, 1e-300) / delta)
@@ -168,7 +169,7 @@ def amplified_epsilon(
 
 @dataclass(frozen=True)
 class _Reduced:
-    """The remaining problem: M uniform reports, one of which is replaced."""
+    """The problem that remains: among M uniform reports, the user's report replaces one."""
 
     factor: float
     answers: int
@@ -218,7 +219,7 @@ def _fair_tails() -> tuple[Floats, Floats]:
 
 
 def _large_tails(sums: NDArray[np.int64], first: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the same for many throws: E[N; N >= j] = S/2 P(Bin(S - 1, 1/2) >= j - 1)."""
+    """Return the tails for many throws: E[N; N >= j] = S/2 P(Bin(S - 1, 1/2) >= j - 1)."""
     from scipy.special import bdtrc
 
     throws = np.broadcast_to(sums[:, np.newaxis], first.shape)

@@ -2,8 +2,9 @@
 
 Vectors are divided by the half-widths of the public range, so that all coordinates have the same
 scale. Public numbers say which method is best if the users occupy a small part of the range
-(:mod:`quorate.means.routes.expected_errors`). One cheap private statistic tells whether they do.
-If they do not, and clipping to the range is expected to have the smallest error, it is used.
+(:mod:`quorate.means.routes.expected_errors`). One private statistic with a small share of the
+budget shows whether they do. If they do not, and clipping to the range is expected to have the
+smallest error, it is used.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FEW = "too few users to find a range privately."
 
 @dataclass(frozen=True)
 class InHalfWidths:
-    """The users' mean records as offsets from the centre of ``bound``, in its half-widths."""
+    """The users' mean records: offsets from the centre of ``bound``, in its half-widths."""
 
     bound: Bound
 
@@ -84,7 +85,7 @@ class AutoRun:
         known = self.known(size)
         search = known.search
         if search == "interval" and size.careful < IN_WINDOW * size.number:
-            # So few are sure to be there that any few of them would fill a window.
+            # The lower bound on the users is so small that a few users would already fill a window.
             search = "ball" if self.account.mu else "clip"
         if search == "clip":
             return self.clip(size, _FEW)
@@ -98,7 +99,7 @@ class AutoRun:
         return self.ball(size, "a clipping ball was moved to where the users are.")
 
     def _is_near(self, spread: float, size: Size, cost: float) -> bool:
-        """Release whether the values of one feature, or random pairs, are at most so far apart."""
+        """Release whether most values, or most random pairs, are within a distance ``spread``."""
         if self.users.dimension > 1:
             return are_near(self.users, spread, epsilon=cost, account=self.account)
         windows = Windows.of(self.users.column(0), size=size.number)
@@ -116,10 +117,10 @@ class AutoRun:
         )
 
     def _size_for_ball(self) -> Size:
-        """Return the number of users, before it is decided whether noise is Gaussian.
+        """Return the number of users, as needed before the kind of noise is chosen.
 
         Under replacement a ball counts absent users at no cost. Otherwise the number of users is
-        estimated with a reserved part of epsilon, because a pure release is cheaper outside of the
+        estimated with a reserved part of epsilon, because a pure release costs less outside of the
         Gaussian budget.
         """
         if self._is_replaced:

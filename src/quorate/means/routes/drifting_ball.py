@@ -9,11 +9,12 @@ most users lie from their centre, and how many users lie farther out
 (:mod:`quorate.means.users_belief`).
 
 The radius of the next ball minimises the expected noise and clipping bias. It is then enlarged by
-the uncertainty of the centre. Rounds are small, with a ball that contains most users, as long as
-more knowledge about the users would pay and small balls have not yet shown whether anybody lies
-outside of them. Once the radius is stable, each round gets twice the budget of the one before.
-If the mean offset and the lift of a round are more likely for users outside of its ball, the ball
-jumps towards them. Only the two sums use the data.
+the uncertainty of the centre. The first rounds have a small share of the budget and a ball that
+contains most users. They continue as long as knowing more about the users would reduce the error,
+and small balls have not yet shown whether anybody lies outside of them. Once the radius is stable,
+each round gets twice the budget of the one before. If the mean offset and the lift of a round are
+more likely for users outside of its ball, the ball jumps towards them. Only the two sums use the
+data.
 """
 
 from __future__ import annotations
@@ -72,14 +73,14 @@ class _Pace:
 
     @classmethod
     def of(cls, signal: float, dimension: int) -> _Pace:
-        """Return the pace for a ``signal`` of users times mu.
+        """Return the pace for a ``signal``: users times mu.
 
-        It is halved if one user changes a sum by two radii.
+        The signal is halved if one user can change a sum by two radii.
         """
         root = math.sqrt(dimension)
         needed = (root + _OUTSIDE) / (_NOISE * signal)
         share = min(max(needed**2, 1.0 / _MOST_ROUNDS), 0.25)
-        # Cheap rounds make wider balls instead of more of them.
+        # If rounds need little budget, the balls are wider; the number of rounds does not grow.
         return cls(share, min(4.0, max(_OUTSIDE, 0.5 * signal * math.sqrt(share) - root)))
 
     def next(self, left: float, held: int) -> float:
@@ -115,7 +116,7 @@ def expected_error(
         now = pace.next(left, held)
         radius = min(reach, math.hypot(size, away))
         noise = radius / (signal * math.sqrt(now))
-        if noise:  # floats may end before the rounds do
+        if noise:  # the noise may underflow to zero before the last round
             error /= math.hypot(1.0, error / noise)
         left -= now
     return error * root
@@ -126,9 +127,9 @@ def steady_error(
 ) -> float:
     """Return the largest expected error over all budgets between this one and twice this one.
 
-    The number of rounds is a whole number, so a little more budget may add a round and so raise the
-    error. A plan must not promise an error that a larger number of users, or a larger epsilon,
-    exceeds. Budgets are rounded down to a grid with 16 steps per doubling.
+    The number of rounds is an integer, so a slightly larger budget may add a round and thereby
+    raise the error. A plan must not promise an error that a larger number of users, or a larger
+    epsilon, exceeds. Budgets are rounded down to a grid with 16 steps per doubling.
 
     >>> known = {"dimension": 10, "reach": 3.0, "spread": 0.02, "mu": 1.0}
     >>> found = [steady_error(users=n, **known) for n in range(20, 80)]
@@ -267,24 +268,25 @@ class DriftingBall:
     def _is_one_number(self, belief: UsersBelief) -> bool:
         """Return whether most users have the same value.
 
-        Then lifts do not show where the others are.
+        In that case lifts do not show how far away the other users are.
 
-        With hostile users the answer is always no, because they may have any other value.
+        With hostile users the result is always False, because these users may have any other value.
         """
         if self.hostile or self.spread is not None:
             return False
         return belief.chance_below(_ONE_NUMBER * self.reach) > _CONFIDENCE
 
     def _must_reach(self, belief: UsersBelief, noise: float, others: float) -> bool:
-        """Return whether clipping around one value costs more than the noise of the range.
+        """Return whether clipping to a small ball has a larger error than clipping to the range.
 
-        ``others`` is a share of users who are known to have another value. The logarithm of their
-        distance has a uniform prior; its mean distance is this part of the range.
+        This is considered if most users have one value. ``others`` is the share of users with
+        another value. The logarithm of their distance has a uniform prior, and the mean of that
+        prior gives their expected distance as a part of the range.
         """
         return self._is_one_number(belief) and others / -math.log(_ONE_NUMBER) > noise
 
     def _have_told(self, radius: float) -> bool:
-        """Return whether released lifts of balls this small would have shown users farther out."""
+        """Return whether the lifts of balls of this size would have detected users farther out."""
         precise = sum(look.noise**-2 for look in self._looks if look.radius <= 2.0 * radius)
         return LEAST_SHARE * self._highest * math.sqrt(precise) > _SURELY
 
@@ -304,7 +306,7 @@ class DriftingBall:
 
     @property
     def _diameter(self) -> float:
-        """Change of the lifted sum by one user, in radii."""
+        """The sensitivity of the lifted sum, in radii."""
         return 2.0 if self.account.relation is Relation.REPLACE else 1.0
 
     def _result(
@@ -332,7 +334,7 @@ class DriftingBall:
             pull = 2.0 * self.reach
         if failed:
             reason = "a ball drifted but did not settle: too few users for so wide a range."
-            # With fewer users than assumed the ball moves only part of the way to them.
+            # If there are fewer users than assumed, the ball stops between its start and the users.
             pull += (1.0 - self.size.careful / self.size.number) * self.reach
         parts = ErrorParts(
             noise=np.full(centre.shape, error),
@@ -375,13 +377,13 @@ class DriftingBall:
         return released[:-1] / summed, height, noise
 
     def _present(self, absent: float, noise: float) -> float:
-        """Return the number of users to divide by, from the votes of all rounds so far."""
+        """Return the number of present users, estimated from the votes of all rounds so far."""
         weight = 1.0 / noise**2
         total = self._absent_weight + weight
         self._absent = (self._absent * self._absent_weight + absent * weight) / total
         self._absent_weight = total
         if self._is_empty:
-            # As many as noise alone might make: the round then says next to nothing.
+            # Nobody is detected: divide by one noise scale, so that the round has a large error.
             return max(1.0, 1.0 / math.sqrt(total))
         return present_users(float(self.users.n_users), self._absent, 1.0 / math.sqrt(total))[0]
 
@@ -423,7 +425,7 @@ def _normal(away: float, variance: float) -> float:
 
 
 def _chi_square(square: float, centre: float, variance: float, dimension: int) -> float:
-    """Return the log density of the squared length of a normal vector, up to a function of it.
+    """Return the log density of a normal vector's squared length, up to a function of that length.
 
     ``centre`` is the squared length of the vector of means. If it underflows, the result is minus
     infinity.
@@ -444,7 +446,7 @@ def _chi_square(square: float, centre: float, variance: float, dimension: int) -
 def _follow(
     centre: Vector, error: float, found: Vector, noise: float, *, missed: bool
 ) -> tuple[Vector, float]:
-    """Return the next centre and its standard error: a Kalman step, or a jump if it missed."""
+    """Return the next centre and its standard error; it jumps if the ball missed the users."""
     variance = noise * noise
     if missed:
         length = float(np.sum((found - centre) ** 2)) / centre.size

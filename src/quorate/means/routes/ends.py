@@ -5,8 +5,8 @@ because the noise of the next step grows with it. A change of one user changes t
 beyond all distances in the same direction, each by 0 or 1. So differences of scores change by at
 most 1, and the choice costs half the epsilon of a private quantile.
 
-The mechanism chooses a larger distance than the best one with some probability. The probability of
-a distance that is too wide by a factor must fall faster than the square of that factor. Otherwise
+The mechanism chooses a larger distance than the best one with some probability. If a distance is
+too large by a factor, its probability must fall faster than the square of that factor. Otherwise
 rare runs would dominate the mean square error. So each step to a larger distance lowers the score
 by a price. After some steps the price stops growing, so that a large group of distant users is
 never clipped.
@@ -85,8 +85,8 @@ class _Ends:
     def released(self, chosen: int, epsilon: float) -> End:
         """Return a chosen end with a bound on the number of users beyond it.
 
-        With k users beyond it, its probability is at most exp(p - k epsilon). Here p is the
-        difference in price to the last end, which has nobody beyond it.
+        An end with k users beyond it is chosen with probability at most exp(p - k epsilon). Here p
+        is the price of the last end, which has nobody beyond it, minus the price of this end.
         """
         last = chosen == self.costs.size - 1
         doubt = float(self.costs[-1] - self.costs[chosen]) + math.log(self.costs.size / _WRONG)

@@ -1,11 +1,11 @@
 """The expected error of each method for a mean, from public and released numbers only.
 
-An expected error is the root mean square length of the error that noise leaves, in half-widths of
-the public range, after the budget of searches and of other private statistics is subtracted. The
-method with the smallest one is used. A search is started if its expected gain exceeds its cost.
-Anybody can recompute these decisions from public and released numbers. Under replacement the number
-of users is public. Under add or remove it is released before it is used here. The planner of means
-calls the same functions as the estimator.
+An expected error is the root mean square length of the noise, in half-widths of the public range.
+The budget of searches and of other private statistics is subtracted first. The method with the
+smallest one is used. A search is started if its expected gain exceeds its cost. Anybody can
+recompute these decisions from public and released numbers. Under replacement the number of users is
+public. Under add or remove it is released before it is used here. The planner of means calls the
+same functions as the estimator.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def distances() -> tuple[float, ...]:
 
 
 def _far(evidence: float) -> float:
-    """Return how many standard deviations the farthest of this many normal users lies away.
+    """Return the expected distance, in standard deviations, of the farthest of many normal users.
 
     ``evidence`` is the number of users times epsilon.
     """
@@ -141,14 +141,14 @@ class ExpectedErrors:
         return self.diameter * self.radius * math.sqrt(self.dimension) / (self.users * self.mu)
 
     def _cube(self, side: float) -> float:
-        """Return the error of noise for the largest coordinate, for sides of this length."""
+        """Return the error of a cube with this ``side``, with noise for the largest coordinate."""
         if not self.epsilon:
             return math.inf
         length = math.sqrt(self.dimension) * cube_deviation(self.dimension)
         return self.diameter * side * length / (self.users * self.epsilon)
 
     def box_error(self, found: Sequence[float | None]) -> float:
-        """Return the expected error of intervals around windows of these widths.
+        """Return the expected error of a box of intervals, given the widths of the windows.
 
         The noise of a box grows with the root mean square of its sides; a feature without a window
         keeps its range.
@@ -160,7 +160,7 @@ class ExpectedErrors:
         return varying(1) * rest._cube(math.hypot(*sides) / math.sqrt(len(sides)))
 
     def diamond_error(self, spread: float) -> float:
-        """Return the expected error of an L1 ball around users of this spread in each feature."""
+        """Return the expected error of an L1 ball, for users with this spread in each feature."""
         d = self.dimension
         radius = spread * (_AWAY * d + _far(self.users * self.last) * _VARIES * math.sqrt(d))
         rest = self.after(d * self.place(WINDOW * spread) + self.last)
@@ -172,7 +172,7 @@ class ExpectedErrors:
     def ball_error(self, spread: float, *, steady: bool = False) -> float:
         """Return the expected error of the moving ball, for users of this spread.
 
-        ``steady`` returns the largest of all larger budgets, for plans.
+        With ``steady`` it is the largest error over budgets up to twice as large, as plans need it.
         """
         public = {"users": self.users, "mu": self.mu, "diameter": self.diameter}
         if not (self.mu and drifting_ball.can_drift(dimension=self.dimension, **public)):
@@ -189,7 +189,7 @@ class ExpectedErrors:
 
     @property
     def presence(self) -> float:
-        """Cost of the number of users who are present."""
+        """The epsilon for estimating the number of present users."""
         return min(4.0 * _NATS / self.users, _COUNT * self.epsilon)
 
     @property
@@ -203,7 +203,7 @@ class ExpectedErrors:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether there are enough users for a reliable result of that test."""
+        """Return whether there are enough users for a reliable test of nearness."""
         return 8.0 * _NATS / self.users <= _MOST_ASKED * self.epsilon
 
     @property
@@ -224,11 +224,11 @@ class ExpectedErrors:
         return 2.0 * (_NATS + math.log(len(widths()))) / ((1.0 - IN_WINDOW) * self.users)
 
     def place(self, width: float) -> float:
-        """Return the cost of finding a window of this width if all others are empty."""
+        """Return the epsilon for choosing a window of this width if all other windows are empty."""
         return 2.0 * (math.log(8.0 / width) + _NATS) / (IN_WINDOW * self.users)
 
     def ends(self, count: int) -> float:
-        """Return the cost of both ends of one interval, out of this many."""
+        """Return the epsilon for both ends of one of ``count`` intervals."""
         return _ENDS * self.epsilon / count
 
     @property
@@ -268,7 +268,7 @@ class ExpectedErrors:
 
     @property
     def can_afford_search(self) -> bool:
-        """Whether the first statistic leaves half of epsilon."""
+        """Whether at least half of epsilon remains after the first private statistic."""
         cost = self.narrowness if self.dimension == 1 else self.spacing
         return cost <= self.epsilon / 2.0
 
@@ -286,9 +286,9 @@ class ExpectedErrors:
     def is_asked(self) -> bool:
         """Return whether testing how close users are is worth its cost, before a ball is moved.
 
-        Its prior: with probability 1/2 users fill the range, where clipping is better, and with
-        probability 1/2 they are concentrated, where the ball is better. Errors are compared with
-        the better method in each case. The test costs a share of epsilon, and may be wrong.
+        Two cases have probability 1/2 each. Users may fill the range, where clipping is better, or
+        be concentrated, where the ball is better. In each case errors are divided by that of the
+        better method. The test costs a share of epsilon, and its result may be wrong.
         """
         asked = self.after(self.nearness)
         wrong = math.exp(-self.nearness * self.users / 8.0)

@@ -78,7 +78,7 @@ class GaussianRun:
 
     @property
     def _diameter(self) -> float:
-        """Change of a clipped sum by one user, in radii."""
+        """The sensitivity of a clipped sum, in radii."""
         return 2.0 if self._replaced else 1.0
 
     def clip(self, reason: str) -> MeanRelease:

@@ -55,7 +55,7 @@ class _Cut:
 
     @classmethod
     def at(cls, end: End, *, width: float, evidence: float, users: Size) -> _Cut:
-        """Return the cut for a window of this width; ``evidence`` is users times epsilon."""
+        """Return the likely cut for a window of this width; ``evidence`` is users times epsilon."""
         steep = _STEEP / math.log(max(evidence, math.e)) ** 3
         heavy = _HEAVY * min(end.distance / width, _LONGEST)
         pull = (steep + heavy) * end.distance / evidence
@@ -85,7 +85,8 @@ class PureSearch:
 
         A feature without a window gets the middle of its range.
 
-        Few users lie in other windows, so distant windows do not raise the cost.
+        Few users lie in the other windows, so the cost does not grow with the number of distant
+        ones.
         """
         return [
             0.0
@@ -102,7 +103,7 @@ class PureSearch:
     def diamond(
         self, middles: Sequence[float], spread: float, known: ExpectedErrors
     ) -> MeanRelease:
-        """Release the mean of users of this spread, clipped to an L1 ball."""
+        """Release the mean, clipped to an L1 ball, for users with this spread."""
         d, centre = self.users.dimension, np.array(middles)
         farthest = float(np.sum(1.0 + np.abs(centre)))
         end = choose_end(

@@ -63,7 +63,7 @@ def _release(
 
 @dataclass(frozen=True)
 class _Cells:
-    """Index of the first listed distance that is not shorter, or the number of distances."""
+    """The index of the first listed distance that is at least that of a pair."""
 
     limits: NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Private choice among finitely many candidates, and how much worse than the best it may be.
+"""Private choice among finitely many candidates, and a bound on its loss compared to the best.
 
 Permute-and-flip is the default: it never errs more than the exponential mechanism and costs the
 same. The exponential mechanism (a maximum of scores with Gumbel noise) is available for
@@ -271,9 +271,9 @@ class ChooseBest(ExponentialMechanism):
         return max(0, math.ceil(-math.log(self._largest_flip(beta)) * self.scale) - 1)
 
     def _largest_flip(self, beta: float) -> float:
-        """Return the largest exp(-gap / scale) at which the best is rarely missed.
+        """Return the largest exp(-gap / scale) at which the best candidate is rarely missed.
 
-        The probability of missing it is at most ``beta``.
+        It is missed with probability at most ``beta``.
         """
         others = self.candidates - 1
         if self.selection is Selection.GUMBEL:
@@ -360,7 +360,7 @@ class ChoiceError(StatedError):
 
     @classmethod
     def of_share(cls, share: float, *, unit: str, confidence: float, covers: str) -> ChoiceError:
-        """Return an error that is itself a share, of records or of an answer."""
+        """Return an error that is a share, either of records or of an answer."""
         return cls(
             bound=float(share),
             unit=unit,
@@ -378,7 +378,7 @@ class ChoiceError(StatedError):
 
     @property
     def stated(self) -> bool:
-        """Whether anything is stated."""
+        """Whether the error bound is finite."""
         return math.isfinite(self.bound)
 
     def __str__(self) -> str:

@@ -23,19 +23,20 @@ _QUARTERS = 4
 class _WindowsOf:
     """The first and the last window that contain a number between -1 and 1.
 
-    Window i begins (i - 3) / 4 widths above the lower end of the range. So a user is in the windows
-    that begin at the quarter with the user's value or at one of the three quarters before it.
+    Window i begins (i - 3) / 4 widths above the lower end of the range. So a window has four
+    quarters, and a user is in four windows: those that begin at the quarter with the user's value,
+    or at one of the three quarters before it.
     """
 
     width: float
 
     @property
     def last(self) -> int:
-        """The last quarter of the range."""
+        """The index of the last quarter of a width in the range."""
         return math.ceil(2.0 * _QUARTERS / self.width)
 
     def __call__(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return two numbers for each value."""
+        """Return the indices of the first and the last window for each value."""
         own = np.clip(np.floor((values + 1.0) * (_QUARTERS / self.width)), 0, self.last)
         return np.column_stack([own, own + _QUARTERS - 1]).astype(np.int64)
 

@@ -120,7 +120,7 @@ class PrivateQuantile:
 
     @cached_property
     def choice(self) -> ChooseOrdered:
-        """The mechanism underneath."""
+        """The choice of a point that this mechanism uses."""
         return ChooseOrdered(
             epsilon=self.epsilon,
             sensitivity=self.sensitivity,

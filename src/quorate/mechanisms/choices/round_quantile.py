@@ -1,8 +1,8 @@
 """Private quantiles that can be round numbers shared by many people, which a fine grid misses.
 
 Among 2^40 points of a range a single number that a third of all people share has too little weight
-compared with the gaps beside it. Here every scale of round numbers has a part of the weight: ...,
-10, 5, 1, .5, .1, ...; the scale that people use need not be known.
+compared with the gaps beside it. Here the weight is divided equally among the scales of round
+numbers: ..., 10, 5, 1, .5, .1, .... So it need not be known which scale people use.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class RoundQuantile:
 
     @cached_property
     def ranks(self) -> PrivateQuantile:
-        """The mechanism on the finest scale alone, which gives the losses."""
+        """The quantile mechanism on the finest scale alone; it computes the losses."""
         return PrivateQuantile(
             domain=(self.numbers.first, self.numbers.last),
             epsilon=self.epsilon,

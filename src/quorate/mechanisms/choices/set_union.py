@@ -1,10 +1,10 @@
-r"""Popular keys among unknown ones if each user has many: set union in several rounds.
+r"""Popular keys among unknown ones, for users with many keys each: set union in several rounds.
 
 In every round users divide one length among those of their keys that are still in play. A key is in
 play if it was neither found nor dropped because its noisy total was too small. So from round to
 round a user's contribution goes to fewer and more promising keys. Noisy totals of keys that were
-not found are never shown to anybody. But as they are private releases in the sense of the proof,
-users' next contributions may depend on them.
+not found are never shown to anybody. In the proof they count as released, so users' next
+contributions may depend on them.
 
 In [1]_ contributions depend on the keys that were found, and no keys are dropped. There are greedy
 rules in which a user's contribution depends on what earlier users have added [2]_, or on how much
@@ -236,7 +236,7 @@ class SetUnion(GaussianMechanism):
         return high
 
     def _missed(self, total: int) -> float:
-        """Bound the probability that a key with this total in every round is not released."""
+        """Bound the probability that a key is not released, if it has ``total`` in every round."""
         found, dropped = 1.0, 0.0
         for each in self.rounds:
             found = min(found, dropped + _at_most(each.threshold - total, each.sigma))

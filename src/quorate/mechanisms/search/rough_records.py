@@ -172,7 +172,7 @@ class RoughRecords:
         return self.chooser.guarantee
 
     def losses(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return, for each range, the larger of the users below and above it."""
+        """Return, for each range, the number of users below it or above it, whichever is larger."""
         place = np.searchsorted(np.asarray(self.cuts), counts, side="right")
         inside = np.bincount(place, minlength=len(self.cuts) + 1).astype(np.int64)
         below = np.cumsum(inside) - inside
@@ -193,5 +193,5 @@ class RoughRecords:
 
 
 def _turned_counts(users: UserData) -> NDArray[np.int64]:
-    """Return negative numbers of records, so that counts from above become counts from below."""
+    """Return negated numbers of records, so that "at least" becomes "at most"."""
     return -users.record_counts()

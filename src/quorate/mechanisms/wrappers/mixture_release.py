@@ -1,4 +1,4 @@
-r"""Exact draws from a mixture of finite laws that is selected by a noisy limit, or nothing.
+r"""An exact draw from a mixture of finite laws, which a noisy limit selects; or no output.
 
 This is the last step of a conversion by enumeration
 (:class:`quorate.papers.conversion.ItemToUser`): for every value r of the noisy limit there is a
