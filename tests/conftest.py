@@ -27,6 +27,7 @@ gc.set_threshold(100_000, 20, 100)
 
 def pytest_configure(config):
     """Share out what every worker would compile; let every test draw the same in every run."""
+    workers.one_thread_each()
     workers.compile_share(config)
     workers.share_networks(config)
     steady.steadily(config)

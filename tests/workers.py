@@ -62,6 +62,16 @@ def compile_share(config):
             _write_pyc(config.stash[assertstate_key], code, digest, written)
 
 
+def one_thread_each():
+    """Let workers, and what they start, multiply matrices on one thread each.
+
+    Workers already share out the cores. The threads of one that wait for those of another burn
+    three quarters of the time of some tests.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
 def share_networks(config):
     """Let all workers, and the processes that they start, compile the same network once."""
     cache = getattr(config, "cache", None)
