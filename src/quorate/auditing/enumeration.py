@@ -335,7 +335,7 @@ class _EnumeratedNoise(NoiseSource):
 # Without the cache a vector's second coordinate would be worked out for each outcome of its first.
 @lru_cache(maxsize=1024)
 def _cell_outcomes(law: str, scale: float, value: int, points: range) -> Outcomes:
-    """Cells of the integers around ``points``, relative to ``value``; both ends are open."""
+    """Return the law of ``value`` plus noise, in intervals of integers around ``points``."""
     mass = partial(_INTERVALS[law], scale)
     before = (points.step - 1) // 2
     after = points.step // 2

@@ -13,11 +13,11 @@ last claim is refused. So if two programs continue from one file, one of them st
 the claims are also written there. Then an old copy of the file, or a copy on another machine, is
 refused as well. Without a ledger such a copy cannot be detected.
 
-A resumed training pays for all claims. The identifier of each claim is a hash of the claim, of the
-training and of the identifier before it, and the ledger knows the last one. So with a ledger no
-claim can be changed or removed afterwards. Everything else in the file can be edited by hand, which
-may spoil the result but not the privacy: the account never draws more than was charged minus what
-was claimed.
+When a training is resumed, the budget of every claim counts as spent. The identifier of each claim
+is a hash of the claim, of the training and of the identifier before it, and the ledger knows the
+last one. So with a ledger no claim can be changed or removed afterwards. Everything else in the
+file can be edited by hand, which may spoil the result but not the privacy: the account never draws
+more than was charged minus what was claimed.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class Tail:
     def cap(self, noise: float) -> float:
         """Return the edge that minimises noise plus clipping bias.
 
-        The noise is ``noise`` per unit of the cap.
+        ``noise`` is the noise divided by the cap.
 
         Both are for the sum over all groups. It may be an edge in the first factor of two beyond
         the top, but none farther up, because nothing was detected there.

@@ -228,7 +228,7 @@ RowCap = Callable[[Any, "Wish"], float | None]
 
 
 def record_cap(estimator: Any, _: Wish) -> float | None:
-    """Return how many records of a person a count or a mean over records takes.
+    """Return the cap on a person's records in a count of records or a mean over records.
 
     >>> from types import SimpleNamespace
     >>> record_cap(SimpleNamespace(of="records", error_=SimpleNamespace(cap=5.7)), None)

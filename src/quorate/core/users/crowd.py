@@ -135,7 +135,7 @@ def call_quietly(function: Callable[[], Result]) -> Result | None:
 def told(
     work: Callable[[], Result], expected: str, fits: Callable[[Result], bool] = lambda _: True
 ) -> Result:
-    """Return what code that looks at records returns; refuse what does not fit, and say no more.
+    """Return the result of ``work``, or raise an error that says only what was expected.
 
     >>> told(lambda: np.array(["31337"]), "numbers", lambda found: is_rows(found, 1))
     Traceback (most recent call last):

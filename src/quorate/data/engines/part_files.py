@@ -78,7 +78,7 @@ class PartFiles:
             return count_keys(np.ascontiguousarray(self._arrivals(self._layout)["key"]))
 
     def _arrivals(self, layout: Layout) -> Records:
-        """Map the records in their order of arrival; there must be some."""
+        """Return the records in their order of arrival, memory-mapped; at least one must exist."""
         return np.asarray(np.memmap(self._path("raw"), layout.dtype, mode="r"))
 
     def load(self) -> UserData:

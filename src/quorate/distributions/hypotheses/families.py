@@ -279,7 +279,7 @@ class DiscreteFamily(PairwiseFamily):
         return table
 
     def _better(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-        """Yield for each member the points where it exceeds the others: (points, members)."""
+        """Yield each member, and where its mass exceeds the others', as (points, members)."""
         columns = np.ascontiguousarray(self.masses.T, dtype=np.int32)
         for member in range(self.size):
             yield member, columns[:, member, None] > columns

@@ -168,7 +168,7 @@ def can_drift(*, users: float, dimension: int, mu: float, diameter: float = 2.0)
 
 @dataclass(kw_only=True)
 class DriftingBall:
-    """One mean by a moving ball; spends all that is left of a Gaussian account.
+    """One mean by a moving ball; it spends the whole remaining budget of a Gaussian account.
 
     Parameters
     ----------

@@ -312,7 +312,7 @@ def _own_triangle(z: Vector, size: int) -> Vector:
 
 
 class _Places(NamedTuple):
-    """The positions of a matrix's entries in its triangle, and the reverse, row by row.
+    """Positions, row by row: from a matrix to its upper triangle, and back.
 
     Entries of a triangle are multiplied by ``lengths``: the root of two off the diagonal.
     """

@@ -347,7 +347,7 @@ class ShuffleAgreementTask(LocalAgreementTask):
     name: ClassVar[str] = "agreement-shuffle"
 
     def needed(self, epsilon: float, *, share: float) -> float:
-        """Return the users needed to find a candidate of this share, shuffled."""
+        """Return the users needed to find a candidate with this share, by shuffled reports."""
         alone = super().needed(epsilon, share=share)
         if self.delta == 0:
             return alone
@@ -391,7 +391,7 @@ class BucketAgreementTask(LocalAgreementTask):
         return _users_ahead(_bucket_noise(epsilon, self.delta, doubt), share, doubt)
 
     def algorithm(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the messages of the shuffle model."""
+        """Return which reports the shuffle model uses, and why."""
         report = REPORTS["buckets"]
         return report.name, report.reason + self._advice(users, epsilon)
 
