@@ -161,6 +161,17 @@ class TestBrowser:
             assert frame > main
             assert width - 60 <= right <= width - 16
 
+    def test_a_line_to_copy_breaks_where_the_window_of_a_phone_ends(self, browser, tmp_path):
+        table = Table(
+            "Save this", ("request",), (("statistics=" + "a=mean:b," * 12,),), numeric=False
+        )
+        page = Page("A", "B", (), (Section("C", (table,)),), "D")
+        browser.open(write_atomically(tmp_path / "copy.html", render(page)), width=390)
+        whole, seen = browser.evaluate(
+            "['scrollWidth', 'clientWidth'].map(name => document.querySelector('.frame')[name])"
+        )
+        assert whole <= seen
+
     def test_the_answer_is_above_the_fold(self, browser, pages):
         for width, height in ((1440, 900), (390, 844)):
             browser.open(pages["fit"], width=width, height=height)

@@ -102,6 +102,12 @@ tbody th { font-weight: 500; }
 }
 /* Numbers have no spaces; on phones the sentence of a rule goes on in the next line. */
 @media (min-width: 40rem) { .numbers td { white-space: nowrap; } }
+/* Lines to copy break where the window ends; on phones narrow margins leave room for a column. */
+.words td, .words th { overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  th, td { padding: .4rem .5rem; }
+  caption { padding: .6rem .5rem .3rem; }
+}
 figure { margin: 1.2rem 0; max-width: 36rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }
