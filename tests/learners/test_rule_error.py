@@ -235,7 +235,7 @@ class TestOthers:
             many.fit(people(n=400, m=64, top=9))
             private = PrivateMinError(Thresholds(0, 9), records=5, relation=Relation.ADD_REMOVE)
             private.fit(people(n=40, top=9))
-        assert "takes" in few.error_.covers
+        assert "needs" in few.error_.covers
         assert many.error_.bound == 0.3
         assert not private.error_.stated
 

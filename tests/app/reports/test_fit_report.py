@@ -188,7 +188,7 @@ def test_the_error_says_nothing_twice(visits, make_request):
         options={"statistics": "visits=count"},
     )
     page = render(fit_page(fit(asked, TableFile(visits))))
-    assert page.count("privacy noise and what caps cut") == 1
+    assert page.count("privacy noise and clipping bias") == 1
     assert page.lower().count("what the bounds cover") == 1
 
 

@@ -436,7 +436,7 @@ DESCRIPTORS = (
         sentence="A rule on which most users agree.",
         releases={
             "index_": ("int", "NoneType"),
-            "seed_": ("quorate.core.public_randomness:SharedSeed",),
+            "seed_": ("quorate.papers.stability.shared_seed:SharedSeed",),
             "agreement_": ("float", "NoneType"),
             "error_": CHOICE,
             "algorithm_": ROUTE,
