@@ -567,3 +567,19 @@ def test_copies_of_points_are_those_of_the_line(places, copies):
     line = line_by_hand(np.array([4, 6]), np.array([3, 0]))
     with pytest.raises(ParameterError, match=r"on the line|fewer than"):
         line.stretched(np.array(places, np.uint64), np.array(copies, np.uint64))
+
+
+def test_whether_vectors_are_kept_does_not_tell_how_many_people_there_are(monkeypatch):
+    """Room for two vectors of six numbers: three people had others kept than two had."""
+    monkeypatch.setattr("quorate.core.people._KEPT", 12)
+
+    def six(users):
+        return np.repeat(users.X, 6, axis=1)
+
+    def seen(n, relation):
+        data = UserData.from_arrays(np.arange(float(n))[:, None], users=range(n))
+        return People(data, relation).keeping(six, dimension=6)[0].n_features
+
+    assert seen(2, Relation.ADD_REMOVE) == seen(3, Relation.ADD_REMOVE)
+    # Under replacement the number is public, and the same look does tell of it.
+    assert seen(2, Relation.REPLACE) != seen(3, Relation.REPLACE)

@@ -164,10 +164,12 @@ class People:
     def keeping(self, vectors: PerUser, *, dimension: int) -> tuple[People, PerUser]:
         """Return the same users and a function whose vectors are computed only once.
 
-        If the vectors do not fit into memory, the arguments are returned unchanged.
+        The arguments are returned unchanged if vectors of ``size_bound`` users might not fit into
+        memory. Under add/remove that is always so: which of the two happens can be seen, and must
+        not depend on the number of users.
         """
         crowd = self.__crowd
-        if not isinstance(crowd, UserData) or crowd.n_users * dimension > _KEPT:
+        if not isinstance(crowd, UserData) or self.size_bound * dimension > _KEPT:
             return self, vectors
         refuse_company(vectors, _Rows(vectors), crowd.nobody())
         with forgetting(vectors):
