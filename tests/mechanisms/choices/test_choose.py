@@ -294,6 +294,10 @@ class TestChoiceError:
         assert error.share is None
         assert str(error) == "at most 30 people worse than the best, with probability 95%"
 
+    def test_a_bound_is_printed_rounded_up(self):
+        error = ChoiceError.of_people(2.42, counts="capped regret", n_users=None)
+        assert str(error).startswith("at most 3 people")
+
     def test_a_smaller_bound_names_its_assumption_and_keeps_the_worst(self):
         proved = ChoiceError.of_people(80, counts="votes", n_users=200)
         usual = proved.assuming(10, "all is as usual", n_users=200)

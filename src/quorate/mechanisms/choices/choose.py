@@ -388,7 +388,8 @@ class ChoiceError(StatedError):
         if self.unit != "people":
             return f"at most {self.bound:.3g} ({self.unit}), {sure}"
         share = "" if self.share is None else f" ({self.share:.1%})"
-        people = "1 person" if round(self.bound) == 1 else f"{self.bound:,.0f} people"
+        most = math.ceil(self.bound)  # a bound rounded down would state too little
+        people = "1 person" if most == 1 else f"{most:,} people"
         return f"at most {people}{share} worse than the best, {sure}"
 
 
